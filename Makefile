@@ -1,0 +1,38 @@
+# Every target sets up what it needs in .venv, on a machine that has only Python >= 3.11 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.installed
+
+.PHONY: demo test test-all lint format bench clean
+.DELETE_ON_ERROR:
+
+demo: $(SETUP)  ## A slider-crank through its singular positions, to an HTML report.
+	$(BIN)/bricard run slider-crank --output slider_crank.html
+
+test: $(SETUP)  ## The test suite (long tests: make test-all).
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+test-all: $(SETUP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
+
+lint: $(SETUP)  ## Style and types.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(SETUP)  ## What each route costs, on this machine.
+	$(BIN)/python -m benchmarks
+
+$(SETUP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "bricard needs Python >= 3.11: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(SETUP)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis slider_crank.html

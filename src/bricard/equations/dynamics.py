@@ -1,0 +1,192 @@
+"""Forward and inverse dynamics: which acceleration, which constraint force, which force."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from bricard.equations.metric import acting_projector
+from bricard.equations.multipliers import Multipliers
+from bricard.equations.problem import Problem, equilibrate, row_variation, state_problem
+from bricard.equations.proximal import Proximal
+from bricard.equations.rank import determinate, null_basis, pinv, rank
+from bricard.equations.route import Route
+from bricard.errors import BricardError, ModelError, RankError, UndeterminedMotionError, is_concrete
+from bricard.system import Scalar, System, Vector
+
+INERTIA_TOLERANCE = 1e-10
+"""A motion with less inertia than this (in units of the diagonal of `M`) counts as undetermined."""
+
+CONSISTENCY_TOLERANCE = 1e-6
+"""Constraints contradict each other if no acceleration meets them to this, relative to their right sides."""
+
+
+class Dynamics(eqx.Module):
+    """What the equations of motion say at one state."""
+
+    acceleration: Float[Array, " nv"]
+    """`v̇`."""
+    constraint_force: Float[Array, " nv"]
+    """`Aᵀλ`, the generalised force of the constraints on the system; unique, also with redundant rows."""
+    multipliers: Float[Array, " m"]
+    """`λ` of minimum norm; unique where `determinate`."""
+    rank: Int[Array, ""]
+    """Number of independent constraints here."""
+    determinate: Bool[Array, " m"]
+    """Which multipliers the rigid model determines."""
+    residual: Float[Array, ""]
+    """What is left of `A v̇ = b`, relative; not small only if the constraints contradict each other."""
+
+
+def solve(problem: Problem, method: Route) -> Dynamics:
+    """Acceleration and constraint forces of a problem given by its matrices."""
+    scaled, units = equilibrate(problem)
+    acceleration = method.acceleration(scaled) * units.columns
+    force = problem.mass @ acceleration - problem.force
+    gap = scaled.matrix @ (acceleration / units.columns) - scaled.target
+    size = jnp.max(jnp.abs(scaled.target), initial=0.0) + jnp.max(jnp.abs(scaled.force), initial=0.0) + 1e-6
+    return Dynamics(
+        acceleration=acceleration,
+        constraint_force=force,
+        multipliers=_least_multipliers(scaled.matrix, units.rows, force * units.columns),
+        rank=rank(scaled.matrix),
+        determinate=determinate(scaled.matrix),
+        residual=jnp.max(jnp.abs(gap), initial=0.0) / size,
+    )
+
+
+def _least_multipliers(
+    scaled: Float[Array, "m n"], rows: Float[Array, " m"], force: Float[Array, " n"]
+) -> Float[Array, " m"]:
+    """Minimum-norm `λ` in the units of the unscaled rows, with the rank decided on the scaled ones."""
+    some = (pinv(scaled.T) @ force) / rows
+    cancelling = null_basis(scaled.T) * (jnp.min(rows, initial=jnp.inf) / rows)[:, None]
+    return some - cancelling @ (pinv(cancelling) @ some)
+
+
+def forward_dynamics(
+    system: System,
+    q: Vector,
+    v: Vector,
+    u: Vector | None = None,
+    t: Scalar = 0.0,
+    method: Route = Proximal(),  # noqa: B008 (immutable)
+) -> Dynamics:
+    """Which acceleration and constraint forces follow from a state and inputs?
+
+    `q` (nq,), `v` (nv,), `u` (nu,) with zero as default, `t` in seconds; `method` is the route to take.
+    Raises `RankError` if `method` needs independent constraints and they are not, `UndeterminedMotionError` if a motion
+    has no inertia, `ModelError` if constraints contradict each other or an argument is wrong. Under `jit`, `vmap` and
+    `grad` nothing can be raised: look at `residual`, or for NaN.
+    """
+    q, v = system.vector(q, "q"), system.vector(v, "v")
+    u = system.vector(jnp.zeros(system.nu) if u is None else u, "u")
+    t = jnp.asarray(t, dtype=float)
+    result = _forward(system, q, v, u, t, method)
+    if is_concrete(result):
+        check_motion_determined(system, q, t)
+        _check_result(system, result, method, q, v, u, t)
+    return result
+
+
+@eqx.filter_jit
+def _forward(system: System, q: Vector, v: Vector, u: Vector, t: Scalar, method: Route) -> Dynamics:
+    return solve(state_problem(system, q, v, u, t), method)
+
+
+def inverse_dynamics(
+    system: System,
+    q: Vector,
+    v: Vector,
+    acceleration: Vector,
+    t: Scalar = 0.0,
+    metric: Float[Array, "nv nv"] | None = None,
+) -> Float[Array, " nv"]:
+    """Which generalised force gives this acceleration? The smallest one: no part of it only loads the constraints.
+
+    `f = P(M v̇ + h − f_applied)`, of minimum norm in the force metric `W⁻¹` (see `length_metric` and its like);
+    the acceleration should meet the constraints.
+    """
+    q, v = system.vector(q, "q"), system.vector(v, "v")
+    acceleration = system.vector(acceleration, "v")
+    t = jnp.asarray(t, dtype=float)
+    needed = system.mass_matrix(q, t) @ acceleration + system.bias(q, v, t) - system.applied_force(q, v, t)
+    return acting_projector(system, q, t, metric) @ needed
+
+
+def check_motion_determined(system: System, q: Vector, t: Scalar) -> None:
+    """Raise `UndeterminedMotionError` if a motion that the constraints allow has no inertia; names the motion."""
+    inertia, motion = _least_inertia(system, q, t)
+    if not np.isfinite(float(inertia)):
+        raise ModelError(
+            type(system).__name__, [f"the mass matrix or the constraints are not finite at q = {_row(q)}"]
+        )
+    if float(inertia) < INERTIA_TOLERANCE:
+        kind = "no" if abs(float(inertia)) <= INERTIA_TOLERANCE else "negative"
+        motion = np.asarray(motion) / np.max(np.abs(motion))
+        parts = ", ".join(
+            f"{name}: {x:+.3g}"
+            for name, x in zip(system.velocity_names, motion, strict=True)
+            if abs(x) > 1e-6
+        )
+        raise UndeterminedMotionError(
+            f"{type(system).__name__}: the constraints allow the motion ({parts}), which has {kind} inertia. "
+            "Give it mass, or a constraint that holds it."
+        )
+
+
+@eqx.filter_jit
+def _least_inertia(system: System, q: Vector, t: Scalar) -> tuple[Float[Array, ""], Vector]:
+    """Smallest inertia among admissible motions, and the motion, in units of the diagonal of `M`."""
+    problem = Problem.from_matrices(
+        system.mass_matrix(q, t),
+        jnp.zeros(system.nv),
+        system.constraint_matrix(q, t),
+        jnp.zeros(system.n_constraints),
+    )
+    problem = eqx.tree_at(lambda p: p.variation, problem, row_variation(system, q, t))
+    scaled, units = equilibrate(problem)
+    basis = null_basis(scaled.matrix)
+    held = jnp.all(basis == 0.0, axis=0).astype(float)
+    inertia = basis.T @ (problem.mass * units.columns[:, None] * units.columns[None, :]) @ basis
+    values, vectors = jnp.linalg.eigh(inertia + jnp.diag(held))
+    return values[0], units.columns * (basis @ vectors[:, 0])
+
+
+def _check_result(
+    system: System, result: Dynamics, method: Route, q: Vector, v: Vector, u: Vector, t: Scalar
+) -> None:
+    name = type(system).__name__
+    m = system.n_constraints
+    if isinstance(method, Multipliers) and int(result.rank) < m:
+        loose = [n for n, d in zip(system.row_names, np.asarray(result.determinate), strict=True) if not d]
+        raise RankError(
+            f"{name}: Multipliers needs independent constraints, but only {int(result.rank)} of {m} are "
+            f"(dependent or vanishing here: {', '.join(loose)}). Use br.Proximal(), the default, or another rank-safe route."
+        )
+    if not np.all(np.isfinite(result.acceleration)):
+        blame = jax.tree.map(lambda x: not bool(jnp.all(jnp.isfinite(x))), state_problem(system, q, v, u, t))
+        if blame.force:
+            raise ModelError(
+                name, [f"the forces are not finite at q = {_row(q)}, v = {_row(v)}, t = {float(t):g}"]
+            )
+        raise BricardError(f"{name}: {type(method).__name__} found no finite acceleration at q = {_row(q)}")
+    if float(result.residual) > CONSISTENCY_TOLERANCE and not _is_soft(method):
+        raise ModelError(
+            name,
+            [
+                f"the constraints contradict each other at q = {_row(q)}, v = {_row(v)}: no acceleration meets them all "
+                f"(relative residual {float(result.residual):.1e}). Is this velocity possible? br.assemble finds one that is"
+            ],
+        )
+
+
+def _is_soft(method: Route) -> bool:
+    return type(method).__name__ in ("Penalty", "AugmentedLagrangian")
+
+
+def _row(x: Vector) -> str:
+    return np.array2string(np.asarray(x), precision=5, separator=", ")

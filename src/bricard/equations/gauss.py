@@ -1,0 +1,23 @@
+"""Gauss's principle: of all accelerations that the constraints allow, the one nearest to the free one."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import Problem
+from bricard.equations.rank import pinv
+from bricard.equations.route import Route
+
+
+class Gauss(Route):
+    """Udwadia–Kalaba: `v̇ = a + L⁻ᵀ(A L⁻ᵀ)⁺(b − A a)`, with `M = LLᵀ` and `a = M⁻¹ force`."""
+
+    def acceleration(self, problem: Problem) -> Float[Array, " n"]:
+        """`v̇`, see `Route`."""
+        factor = jnp.linalg.cholesky(problem.mass)
+        free = cho_solve((factor, True), problem.force)
+        weighted = solve_triangular(factor, problem.matrix.T, lower=True).T
+        correction = pinv(weighted) @ (problem.target - problem.matrix @ free)
+        return free + solve_triangular(factor, correction, lower=True, trans=1)

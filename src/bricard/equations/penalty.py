@@ -1,0 +1,57 @@
+"""Soft constraints, for comparison: stiff springs instead of constraints, and the iteration that hardens them."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import Problem
+from bricard.equations.rank import kept
+from bricard.equations.route import Route
+
+
+class Penalty(Route):
+    """`(M + αAᵀA) v̇ = force + αAᵀ(b − 2ζωΦ̇ − ω²Φ)`. An approximation: see `error`.
+
+    `alpha` is in units of the mass matrix (rows and coordinates are scaled to 1 first).
+    """
+
+    alpha: float = 1e8
+    omega: float = 0.0
+    zeta: float = 1.0
+
+    def acceleration(self, problem: Problem) -> Float[Array, " n"]:
+        """`v̇`, see `Route`."""
+        drift = 2.0 * self.zeta * self.omega * problem.velocity_error + self.omega**2 * problem.position_error
+        stiff = problem.mass + self.alpha * problem.matrix.T @ problem.matrix
+        rhs = problem.force + self.alpha * problem.matrix.T @ (problem.target - drift)
+        return jnp.linalg.solve(stiff, rhs)
+
+    def error(self, problem: Problem) -> Float[Array, ""]:
+        """How much of the correction `v̇ − M⁻¹force` may be missing, relative: `1/(1+ασ²)`, σ the weakest direction."""
+        factor = jnp.linalg.cholesky(problem.mass)
+        strengths = jnp.linalg.eigvalsh(problem.matrix @ cho_solve((factor, True), problem.matrix.T))
+        weakest = jnp.min(
+            jnp.where(kept(jnp.sqrt(jnp.clip(strengths, 0.0))), strengths, jnp.inf), initial=jnp.inf
+        )
+        return 1.0 / (1.0 + self.alpha * weakest)
+
+
+class AugmentedLagrangian(Route):
+    """`(M + αAᵀA) v̇ᵢ₊₁ = M v̇ᵢ + αAᵀb`, from the free acceleration: a penalty repeated until it is hard.
+
+    Each iteration multiplies what `Penalty` misses by `1/(1+ασ²)`.
+    """
+
+    alpha: float = 1e6
+    iterations: int = 6
+
+    def acceleration(self, problem: Problem) -> Float[Array, " n"]:
+        """`v̇`, see `Route`."""
+        stiff = jnp.linalg.cholesky(problem.mass + self.alpha * problem.matrix.T @ problem.matrix)
+        push = self.alpha * problem.matrix.T @ problem.target
+        result = cho_solve((stiff, True), problem.force + push)
+        for _ in range(self.iterations - 1):
+            result = cho_solve((stiff, True), problem.mass @ result + push)
+        return result

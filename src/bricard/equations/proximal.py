@@ -1,0 +1,48 @@
+"""The default route: rank-safe at the speed of a Cholesky factorisation."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import Problem
+from bricard.equations.route import Route
+
+
+class Proximal(Route):
+    """Cholesky of `G + μI`, `G = A M⁻¹Aᵀ`, with a few sweeps of refinement.
+
+    Each sweep multiplies the error of a constraint direction of strength `g` by `μ/(g+μ)`; directions with `g ≪ μ`
+    (redundant rows, a dead point) get no force. No rank decision is made, so that the result is smooth everywhere and
+    can be differentiated at redundant rows and singular positions.
+    """
+
+    mu: float = 1e-10
+    sweeps: int = 2
+
+    def acceleration(self, problem: Problem) -> Float[Array, " n"]:
+        """`v̇`, see `Route`."""
+        factor = jnp.linalg.cholesky(problem.mass)
+        free = cho_solve((factor, True), problem.force)
+        if problem.matrix.shape[0] == 0:
+            return free
+        half = solve_triangular(factor, problem.matrix.T, lower=True)
+        multipliers = Gram(half, self).solve(problem.target - problem.matrix @ free)
+        return free + solve_triangular(factor, half @ multipliers, lower=True, trans=1)
+
+
+class Gram:
+    """A factorised Gram matrix `halfᵀ half` for several right sides, solved where it is not zero."""
+
+    def __init__(self, half: Float[Array, "n m"], settings: Proximal):
+        self.matrix = half.T @ half
+        self.sweeps = settings.sweeps
+        self.factor = jnp.linalg.cholesky(self.matrix + settings.mu * jnp.eye(self.matrix.shape[0]))
+
+    def solve(self, rhs: Float[Array, " m"]) -> Float[Array, " m"]:
+        """`λ` with `halfᵀ half λ = rhs`."""
+        solution = cho_solve((self.factor, True), rhs)
+        for _ in range(self.sweeps):
+            solution = solution + cho_solve((self.factor, True), rhs - self.matrix @ solution)
+        return solution

@@ -1,0 +1,100 @@
+"""Every rank decision of bricard, with its one tolerance.
+
+A singular value counts as zero when it is below `RANK_TOLERANCE` times the largest one, or below `RANK_TOLERANCE`
+itself. The second part matters where a whole constraint row vanishes, as at a dead point. It needs rows of a known
+size: `equilibrate` (problem.py) scales them so that 1 means "as large as this row ever gets nearby".
+
+Derivatives are those at constant rank. They exist at repeated and at dropped singular values, where the derivative of
+an SVD does not.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+RANK_TOLERANCE = 1e-7
+"""Singular values below this fraction of the largest are zero. A Gram matrix resolves no less: √(float64 epsilon)."""
+
+DETERMINATE_TOLERANCE = 1e-6
+"""A multiplier is determinate if its share in every combination of rows that cancels is below this."""
+
+Matrix = Float[Array, "m n"]
+
+
+def kept(singular_values: Float[Array, " k"]) -> Bool[Array, " k"]:
+    """Which singular values count as nonzero."""
+    largest = jnp.max(singular_values, initial=1.0)
+    return singular_values > RANK_TOLERANCE * largest
+
+
+def singular_values(matrix: Matrix) -> Float[Array, " k"]:
+    """Singular values, largest first; of an empty matrix, none."""
+    if 0 in matrix.shape:
+        return jnp.zeros(0)
+    return jnp.linalg.svd(jax.lax.stop_gradient(matrix), compute_uv=False)
+
+
+def rank(matrix: Matrix) -> Int[Array, ""]:
+    """Number of independent rows."""
+    return jnp.sum(kept(singular_values(matrix)))
+
+
+@jax.custom_jvp
+def pinv(matrix: Matrix) -> Float[Array, "n m"]:
+    """Moore–Penrose inverse, with the derivative at constant rank (Golub and Pereyra)."""
+    if 0 in matrix.shape:
+        return jnp.zeros(matrix.shape[::-1])
+    u, s, vt = jnp.linalg.svd(matrix, full_matrices=False)
+    keep = kept(s)
+    inverse = jnp.where(keep, 1.0 / jnp.where(keep, s, 1.0), 0.0)
+    return (vt.T * inverse[None, :]) @ u.T
+
+
+@pinv.defjvp
+def _pinv_jvp(primals, tangents):
+    (a,), (da,) = primals, tangents
+    p = pinv(a)
+    rows, columns = jnp.eye(a.shape[0]), jnp.eye(a.shape[1])
+    change = -p @ da @ p + p @ p.T @ da.T @ (rows - a @ p) + (columns - p @ a) @ da.T @ p.T @ p
+    return p, change
+
+
+@jax.custom_jvp
+def null_basis(matrix: Matrix) -> Float[Array, "n n"]:
+    """Orthonormal basis of the null space in the columns of an (n, n) matrix; the other columns are zero."""
+    n = matrix.shape[1]
+    if 0 in matrix.shape:
+        return jnp.eye(n)
+    _, s, vt = jnp.linalg.svd(matrix, full_matrices=True)
+    in_row_space = jnp.zeros(n, dtype=bool).at[: s.shape[0]].set(kept(s))
+    return jnp.where(in_row_space[None, :], 0.0, vt.T)
+
+
+@null_basis.defjvp
+def _null_basis_jvp(primals, tangents):
+    (a,), (da,) = primals, tangents
+    basis = null_basis(a)
+    # Of all derivatives the one that stays orthogonal to the null space: a basis is only unique up to a rotation.
+    return basis, -pinv(a) @ da @ basis
+
+
+def solve_on_basis(
+    matrix: Float[Array, "n n"], rhs: Float[Array, " n"], basis: Float[Array, "n n"]
+) -> Float[Array, " n"]:
+    """`x = B w` with `Bᵀ matrix B w = Bᵀ rhs`, where zero columns of the basis `B` are left out."""
+    unused = jax.lax.stop_gradient(jnp.all(basis == 0.0, axis=0)).astype(basis.dtype)
+    return basis @ jnp.linalg.solve(basis.T @ matrix @ basis + jnp.diag(unused), basis.T @ rhs)
+
+
+def row_dependence(matrix: Matrix) -> Float[Array, "m m"]:
+    """Projector onto the combinations of rows that cancel, `null(Aᵀ)`; zero if all rows are independent."""
+    basis = null_basis(jax.lax.stop_gradient(matrix).T)
+    return basis @ basis.T
+
+
+def determinate(matrix: Matrix) -> Bool[Array, " m"]:
+    """Which multipliers the equations determine: those of rows that take part in no dependence."""
+    shares = jnp.sqrt(jnp.clip(jnp.diagonal(row_dependence(matrix)), 0.0))
+    return shares < DETERMINATE_TOLERANCE

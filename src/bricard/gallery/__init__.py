@@ -1,0 +1,41 @@
+"""Known systems: one file each, with its source, its parameters and a good start.
+
+`names()` lists them, `load(name, **parameters)` builds one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from typing import Any
+
+from bricard.errors import ModelError
+from bricard.gallery.example import Example as Example
+
+# Name -> the function that builds the example, in a module of this package; modules are imported when asked for.
+_EXAMPLES = {
+    "slider-crank": "slider_crank:slider_crank",
+    "n-four-bar": "n_four_bar:n_four_bar",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names of all examples."""
+    return tuple(_EXAMPLES)
+
+
+def load(name: str, **parameters: Any) -> Example:
+    """The example called `name`, with its system's parameters changed as given."""
+    if name not in _EXAMPLES:
+        near = difflib.get_close_matches(name, _EXAMPLES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_EXAMPLES)}"
+        raise ModelError("gallery", [f"no example called {name!r}; {hint}"])
+    module, function = _EXAMPLES[name].split(":")
+    build = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    known = inspect.signature(build).parameters
+    unknown = [p for p in parameters if p not in known]
+    if unknown:
+        names = ", ".join(known) or "none"
+        raise ModelError(name, [f"no parameter called {p!r}; its parameters are {names}" for p in unknown])
+    return build(**parameters)

@@ -1,0 +1,81 @@
+"""Chain of N parallelogram four-bars (IFToMM benchmark A02): every loop is singular at once, twice a turn."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.system import System
+
+
+class NFourBar(System):
+    """N + 1 rockers on the ground, joined at their ends by N couplers: uniform slender rods, all of the same length.
+
+    Coordinates are the rockers' angles from the upward vertical, clockwise, then the couplers' from the horizontal,
+    counterclockwise. When the rockers lie flat the mechanism could leave in N + 1 ways; it stays a parallelogram.
+    """
+
+    n: int = eqx.field(static=True, default=2)
+    """Number of four-bars."""
+    m: float = 1.0
+    """Mass of every link (kg)."""
+    l: float = 1.0
+    """Length of every link (m)."""
+    g: float = 9.81
+    """Gravity (m/s²), along −y."""
+
+    @property
+    def coordinates(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (*(f"rocker {i}" for i in range(self.n + 1)), *(f"coupler {i}" for i in range(self.n)))
+
+    @property
+    def constraint_names(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (*(f"loop {i} x" for i in range(self.n)), *(f"loop {i} y" for i in range(self.n)))
+
+    def pins(self, q):
+        """Upper ends of the rockers relative to their feet (n+1, 2), and the couplers as vectors (n, 2)."""
+        rockers, couplers = q[: self.n + 1], q[self.n + 1 :]
+        up = self.l * jnp.stack([jnp.sin(rockers), jnp.cos(rockers)], axis=1)
+        along = self.l * jnp.stack([jnp.cos(couplers), jnp.sin(couplers)], axis=1)
+        return up, along
+
+    def kinetic_energy(self, q, v, t):
+        _, (up, along) = jax.jvp(self.pins, (q,), (v,))
+        middle = up[:-1] + 0.5 * along
+        # A slender rod that turns about one end has a third of its mass there; about its middle, a twelfth.
+        return 0.5 * self.m * (jnp.sum(up**2) / 3 + jnp.sum(middle**2) + jnp.sum(along**2) / 12)
+
+    def potential_energy(self, q, t):
+        up, along = self.pins(q)
+        heights = 0.5 * jnp.sum(up[:, 1]) + jnp.sum(up[:-1, 1] + 0.5 * along[:, 1])
+        return self.m * self.g * heights
+
+    def constraints(self, q, t):
+        up, along = self.pins(q)
+        gap = up[:-1] + along - up[1:]
+        return jnp.concatenate([gap[:, 0] - self.l, gap[:, 1]])
+
+    def drawing(self, q, t):
+        up, along = self.pins(q)
+        feet = self.l * jnp.stack([jnp.arange(self.n + 1.0), jnp.zeros(self.n + 1)], axis=1)
+        links = {f"rocker {i}": jnp.stack([feet[i], feet[i] + up[i]]) for i in range(self.n + 1)}
+        for i in range(self.n):
+            start = feet[i] + up[i]
+            links[f"coupler {i}"] = jnp.stack([start, start + along[i]])
+        return links
+
+
+def n_four_bar(n: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
+    """All rockers upright, the first pin moving at 1 m/s: through ten singular positions in ten seconds."""
+    zero = np.zeros(n)
+    return Example(
+        system=NFourBar(n=n, m=m, l=l, g=g),
+        title=f"{n} four-bars in a row: all loops become singular at once",
+        source="IFToMM library of computational benchmark problems, A02",
+        q=np.zeros(2 * n + 1),
+        v=np.concatenate([np.full(n + 1, 1.0 / l), zero]),
+        t_end=10.0,
+    )

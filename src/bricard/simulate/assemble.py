@@ -1,0 +1,143 @@
+"""Which states meet the constraints? The one nearest to a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import row_variation, scales
+from bricard.equations.rank import pinv
+from bricard.errors import AssemblyError, is_concrete
+from bricard.system import Scalar, System, Vector
+
+ASSEMBLY_TOLERANCE = 1e-10
+"""A constraint counts as met when it is off by less than this many metres or radians (or per second)."""
+
+
+class Assembly(eqx.Module):
+    """A state on the constraints, and how well it meets them."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    position_error: Float[Array, " m"]
+    """Distance from each constraint in units of the coordinates (m, rad); zero for velocity constraints."""
+    velocity_error: Float[Array, " m"]
+    """The same for velocities (m/s, rad/s)."""
+
+
+def assemble(
+    system: System,
+    q: Vector,
+    v: Vector | None = None,
+    hold: str | Sequence[str] = (),
+    t: Scalar = 0.0,
+) -> Assembly:
+    """The state on the constraints nearest to the guess `(q, v)`, with the coordinates named in `hold` kept as given.
+
+    A held coordinate keeps its velocity too. `v` defaults to rest. Raises `AssemblyError` with the residual of each
+    constraint and the nearest state found if there is no such state.
+    """
+    q = system.vector(q, "q")
+    v = system.vector(jnp.zeros(system.nv) if v is None else v, "v")
+    names = (hold,) if isinstance(hold, str) else tuple(hold)
+    held_q = np.zeros(system.nq, dtype=bool)
+    held_v = np.zeros(system.nv, dtype=bool)
+    if names:
+        held_q[np.asarray(system.index(names))] = True
+        both = [n for n in names if n in system.velocity_names]
+        held_v[np.asarray(system.index(both, "velocity_names"))] = True
+    result = _assemble(
+        system, q, v, jnp.asarray(~held_q, float), jnp.asarray(~held_v, float), jnp.asarray(t, float)
+    )
+    if is_concrete(result):
+        _check(system, result, names)
+    return result
+
+
+def residuals(
+    system: System, q: Vector, v: Vector, t: Scalar
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """How far each constraint is from being met, in units of the coordinates: position, then velocity."""
+    matrix = system.constraint_matrix(q, t)
+    rows = scales(jnp.eye(system.nv), matrix, row_variation(system, q, t)).rows
+    phi = system.constraints(q, t)
+    phi = jnp.concatenate([phi, jnp.zeros(rows.shape[0] - phi.shape[0])])
+    return phi / rows, system.constraint_rate(q, v, t) / rows
+
+
+@eqx.filter_jit
+def _assemble(
+    system: System, guess: Vector, v: Vector, free_q: Vector, free_v: Vector, t: Scalar
+) -> Assembly:
+    guess = system.normalize(guess)
+    if system.n_holonomic:
+        solver = optx.LevenbergMarquardt(rtol=1e-14, atol=1e-14)
+        phi_size = _row_sizes(system, guess, t)
+
+        def at(step: Vector) -> Vector:
+            return system.normalize(guess + free_q * step)
+
+        def off_constraints(step: Vector, _) -> Vector:
+            return system.constraints(at(step), t) / phi_size
+
+        def off_nearest(step: Vector, _) -> tuple[Vector, Vector]:
+            # Nearest: the step has no component along the constraints' tangent space.
+            slope = jax.jacfwd(lambda s: system.constraints(at(s), t))(step) / phi_size[:, None]
+            return off_constraints(step, None), step - pinv(slope) @ (slope @ step)
+
+        step = optx.least_squares(
+            off_constraints, solver, jnp.zeros_like(guess), max_steps=500, throw=False
+        ).value
+        nearest = optx.least_squares(off_nearest, solver, step, max_steps=100, throw=False).value
+        worse = jnp.linalg.norm(off_constraints(nearest, None)) > jnp.maximum(
+            ASSEMBLY_TOLERANCE, jnp.linalg.norm(off_constraints(step, None))
+        )
+        guess = at(jnp.where(worse | ~jnp.all(jnp.isfinite(nearest)), step, nearest))
+    matrix = system.constraint_matrix(guess, t)
+    rows = _velocity_row_sizes(system, guess, t)
+    scaled = matrix * free_v[None, :] / rows[:, None]
+    for _ in range(2):
+        v = v - pinv(scaled) @ (system.constraint_rate(guess, v, t) / rows)
+    return Assembly(guess, v, *residuals(system, guess, v, t))
+
+
+def _velocity_row_sizes(system: System, q: Vector, t: Scalar) -> Float[Array, " m"]:
+    return scales(jnp.eye(system.nv), system.constraint_matrix(q, t), row_variation(system, q, t)).rows
+
+
+def _row_sizes(system: System, q: Vector, t: Scalar) -> Float[Array, " h"]:
+    return _velocity_row_sizes(system, q, t)[: system.n_holonomic]
+
+
+def _check(system: System, result: Assembly, hold: tuple[str, ...]) -> None:
+    position, velocity = np.abs(result.position_error), np.abs(result.velocity_error)
+    speed = 1.0 + float(jnp.max(jnp.abs(result.v), initial=0.0))
+    finite = np.all(np.isfinite(position)) and np.all(np.isfinite(velocity))
+    level, worst = ("velocity", velocity) if np.all(position < ASSEMBLY_TOLERANCE) else ("position", position)
+    limit = ASSEMBLY_TOLERANCE * (speed if level == "velocity" else 1.0)
+    if finite and np.all(worst < limit):
+        return
+    table = dict(zip(system.row_names, (float(x) for x in worst), strict=True))
+    raise AssemblyError(
+        f"{type(system).__name__}: no {level} near the guess meets the constraints"
+        + (f" with {', '.join(hold)} held" if hold else "")
+        + f". Left over: {_written(table)}. Nearest: q = {_row(result.q)}, v = {_row(result.v)}.",
+        residuals=table,
+        q=result.q,
+        v=result.v,
+    )
+
+
+def _written(table: dict[str, float]) -> str:
+    worst = sorted(table.items(), key=lambda item: -item[1])
+    return ", ".join(f"{n} by {x:.3g}" for n, x in worst[:5] if not x < ASSEMBLY_TOLERANCE)
+
+
+def _row(x: Vector) -> str:
+    return np.array2string(np.asarray(x), precision=6, separator=", ")

@@ -1,0 +1,166 @@
+"""The integration itself: equations of motion in, states on the constraints out (diffrax inside)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import equilibrate, row_variation, state_problem
+from bricard.equations.route import Route
+from bricard.simulate.inputs import Input
+from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
+from bricard.system import Scalar, System, Vector
+
+
+class State(NamedTuple):
+    """What is integrated."""
+
+    q: Vector
+    v: Vector
+    work: Float[Array, "3"]
+    """Work done (J) by the inputs, by other applied forces, and by moving constraints and explicit time."""
+
+
+class Setting(NamedTuple):
+    """What stays the same during a run."""
+
+    system: System
+    method: Route
+    stabilization: Stabilization
+    feed: Input
+    variation: Float[Array, "m n"]
+
+    def project(self, t: Scalar, y: State) -> State:
+        """The state on the constraints, if that is how the run stays on them."""
+        if not isinstance(self.stabilization, Project):
+            return y
+        q, v = self.stabilization.project(self.system, y.q, y.v, t, self.variation)
+        return State(q, v, y.work)
+
+
+def vector_field(t: Scalar, y: State, setting: Setting) -> State:
+    """Rates of coordinates, velocities and work."""
+    system, (q, v, _) = setting.system, y
+    u = setting.feed(t, q, v)
+    problem = state_problem(system, q, v, u, t, setting.variation)
+    if isinstance(setting.stabilization, Baumgarte):
+        problem = eqx.tree_at(lambda p: p.target, problem, setting.stabilization.target(problem))
+    scaled, units = equilibrate(problem)
+    acceleration = setting.method.acceleration(scaled) * units.columns
+    by_constraints = v @ (problem.mass @ acceleration - problem.force)
+
+    def lagrangian(t: Scalar) -> Float[Array, ""]:
+        return system.kinetic_energy(q, v, t) - system.potential_energy(q, t)
+
+    t = jnp.asarray(t, dtype=float)
+    by_time = -jax.jvp(lagrangian, (t,), (jnp.ones_like(t),))[1]
+    by_inputs = v @ (system.input_matrix(q, t) @ u) if u.shape[0] else jnp.zeros(())
+    power = jnp.stack([by_inputs, v @ system.applied_force(q, v, t), by_constraints + by_time])
+    return State(system.qdot(q, v), acceleration, power)
+
+
+class ProjectedSolver(diffrax.AbstractWrappedSolver):
+    """Any diffrax solver, with every step put back onto the constraints before the next one starts from it."""
+
+    solver: diffrax.AbstractSolver
+
+    @property
+    def term_structure(self):
+        return self.solver.term_structure
+
+    @property
+    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.solver.interpolation_cls
+
+    @property
+    def term_compatible_contr_kwargs(self):
+        return self.solver.term_compatible_contr_kwargs
+
+    def order(self, terms):
+        return self.solver.order(terms)
+
+    def strong_order(self, terms):
+        return self.solver.strong_order(terms)
+
+    def error_order(self, terms):
+        return self.solver.error_order(terms)
+
+    def init(self, terms, t0, t1, y0, args):
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        # `made_jump` makes solvers that reuse their last evaluation start afresh from the projected state.
+        jumped = made_jump | isinstance(args.stabilization, Project)
+        y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, jumped)
+        y1 = args.project(t1, y1)
+        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in y1]))
+        if error is not None:
+            error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
+        result = diffrax.RESULTS.where(finite, result, diffrax.RESULTS.nonlinear_divergence)
+        return y1, error, dense, state, result
+
+    def func(self, terms, t0, y0, args):
+        return self.solver.func(terms, t0, y0, args)
+
+
+class Integration(NamedTuple):
+    """The outcome of a run; entries that were not reached are not finite."""
+
+    t: Float[Array, " k"]
+    states: State
+    last_t: Float[Array, ""]
+    last: State
+    result: diffrax.RESULTS
+    stats: dict[str, Any]
+
+
+@eqx.filter_jit
+def integrate(
+    system: System,
+    q: Vector,
+    v: Vector,
+    times: Float[Array, " k"],
+    *,
+    feed: Input,
+    method: Route,
+    stabilization: Stabilization,
+    solver: diffrax.AbstractSolver,
+    controller: diffrax.AbstractStepSizeController,
+    dt: Float[Array, ""] | None,
+    max_steps: int,
+    progress: diffrax.AbstractProgressMeter,
+    adjoint: diffrax.AbstractAdjoint,
+) -> Integration:
+    """Integrate from `times[0]` to `times[-1]`, saving at `times`."""
+    start = times[0]
+    setting = Setting(system, method, stabilization, feed, row_variation(system, q, start))
+    y0 = setting.project(start, State(q, v, jnp.zeros(3)))
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
+        ProjectedSolver(solver),
+        t0=start,
+        t1=times[-1],
+        dt0=dt,
+        y0=y0,
+        args=setting,
+        saveat=diffrax.SaveAt(
+            subs=[
+                diffrax.SubSaveAt(ts=times, fn=lambda t, y, args: args.project(t, y)),
+                diffrax.SubSaveAt(t1=True),
+            ]
+        ),
+        stepsize_controller=controller,
+        max_steps=max_steps,
+        progress_meter=progress,
+        adjoint=adjoint,
+        throw=False,
+    )
+    (t, last_t), (states, last) = solution.ts, solution.ys  # pyright: ignore[reportGeneralTypeIssues]
+    return Integration(
+        t, states, last_t[0], jax.tree.map(lambda x: x[0], last), solution.result, solution.stats
+    )

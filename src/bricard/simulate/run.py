@@ -1,0 +1,257 @@
+"""`br.simulate`: from a state to a trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.equations.dynamics import check_motion_determined
+from bricard.equations.problem import row_variation, state_problem
+from bricard.equations.proximal import Proximal
+from bricard.equations.rank import rank
+from bricard.equations.route import Route
+from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
+from bricard.simulate.assemble import residuals
+from bricard.simulate.inputs import Input, make_input
+from bricard.simulate.integrate import Integration, State, integrate
+from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
+from bricard.simulate.trajectory import Trajectory
+from bricard.system import System, Vector
+
+START_TOLERANCE = 1e-6
+"""A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
+
+
+def simulate(
+    system: System,
+    q: Vector | Sequence[float],
+    v: Vector | Sequence[float],
+    t_end: float,
+    *,
+    u: Vector | Sequence[float] | Callable[..., Any] | None = None,
+    controller: Callable[..., Any] | None = None,
+    method: Route = Proximal(),  # noqa: B008 (immutable)
+    stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
+    solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    dt: float | None = None,
+    save: int | Sequence[float] | Array = 501,
+    t0: float = 0.0,
+    max_steps: int = 1_000_000,
+    throw: bool = True,
+    progress: bool | diffrax.AbstractProgressMeter = False,
+    adjoint: diffrax.AbstractAdjoint | None = None,
+) -> Trajectory:
+    """Simulate from `t0` to `t_end` (s), through singular positions and with redundant constraints.
+
+    - `q` (nq,), `v` (nv,): the start. It must meet the constraints; `br.assemble` finds a start that does.
+    - `u`: constant inputs (nu,), or a function of time. `controller`: a function `(t, q, v) -> u` instead.
+    - `method`: the route to the acceleration. `stabilization`: `Project()`, `Baumgarte(alpha, beta)` or None.
+    - `solver`: any diffrax solver; implicit ones (`diffrax.Kvaerno5()`) for stiff systems. Steps adapt to `rtol` and
+      `atol` unless `dt` fixes them.
+    - `save`: how many evenly spaced states to keep, or the times to keep.
+    - `throw`: raise `SimulationError` (which carries the run so far) on failure, or return what there is with its status.
+    - `progress`: show it. `adjoint`: how derivatives are taken (diffrax); the default serves `jax.grad`.
+    """
+    name = type(system).__name__
+    q, v = system.vector(q, "q"), system.vector(v, "v")
+    times = _save_times(name, t0, t_end, save)
+    _check_settings(name, method, stabilization, solver, rtol, atol, dt)
+    feed = make_input(system, u, controller)
+    if is_concrete(system, q, v):
+        _check_start(system, q, v, times[0], stabilization)
+    run = integrate(
+        system,
+        q,
+        v,
+        times,
+        feed=feed,
+        method=method,
+        stabilization=stabilization,
+        solver=_with_tolerances(solver, rtol, atol),
+        controller=_step_controller(rtol, atol, dt, times),
+        dt=None if dt is None else jnp.asarray(dt, dtype=float),
+        max_steps=max_steps,
+        progress=_meter(progress),
+        adjoint=diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+    )
+    trajectory = Trajectory(
+        system=system,
+        method=method,
+        feed=feed,
+        t=run.t,
+        q=run.states.q,
+        v=run.states.v,
+        work=run.states.work,
+        result=run.result,
+        stats=run.stats,
+    )
+    if not is_concrete(trajectory) or bool(run.result == diffrax.RESULTS.successful):
+        return trajectory
+    trajectory, reason = _what_there_is(trajectory, run), _reason(system, method, feed, run)
+    trajectory = eqx.tree_at(lambda s: s.failure, trajectory, reason, is_leaf=lambda x: x is None)
+    if throw:
+        raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
+    return trajectory
+
+
+def _save_times(name: str, t0: float, t_end: float, save: Any) -> Float[Array, " k"]:
+    """The times to keep, always from `t0` to `t_end`."""
+    if is_concrete(t0, t_end) and not (np.isfinite(t0) and np.isfinite(t_end) and t_end > t0):
+        raise ModelError(name, [f"t_end must be after the start at t = {t0:g} s, not {t_end}"])
+    if isinstance(save, (int, np.integer)):
+        if save < 2:
+            raise ModelError(name, [f"save: at least 2 states (the first and the last), not {save}"])
+        return jnp.linspace(jnp.asarray(t0, float), jnp.asarray(t_end, float), int(save))
+    times = jnp.asarray(save, dtype=float)
+    if times.ndim != 1 or times.shape[0] < 1:
+        raise ModelError(name, [f"save: a number of states or a list of times, not {save!r}"])
+    if is_concrete(times, t0, t_end):
+        values = np.asarray(times)
+        if not np.all(np.isfinite(values)) or np.any(np.diff(values) <= 0):
+            raise ModelError(name, ["save: the times must be finite and increasing"])
+        if values[0] < t0 or values[-1] > t_end:
+            raise ModelError(name, [f"save: times must lie between {t0:g} and {t_end:g} s"])
+        ends = [x for x in (t0,) if values[0] > x], [x for x in (t_end,) if values[-1] < x]
+        times = jnp.concatenate([jnp.array(ends[0], float), times, jnp.array(ends[1], float)])
+    return times
+
+
+def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) -> None:
+    problems = []
+    if not isinstance(method, Route):
+        problems.append(f"method: a route such as br.Proximal(), not {method!r}")
+    if not (stabilization is None or isinstance(stabilization, (Project, Baumgarte))):
+        problems.append(
+            f"stabilization: br.Project(), br.Baumgarte(alpha, beta) or None, not {stabilization!r}"
+        )
+    if not isinstance(solver, diffrax.AbstractSolver):
+        problems.append(f"solver: a diffrax solver such as diffrax.Dopri8(), not {solver!r}")
+    for label, value in (("rtol", rtol), ("atol", atol), ("dt", dt)):
+        if value is not None and is_concrete(value) and not (np.isfinite(value) and value > 0):
+            problems.append(f"{label} must be positive, not {value}")
+    if dt is None and not problems and not isinstance(solver, diffrax.AbstractAdaptiveSolver):
+        problems.append(f"{type(solver).__name__} cannot choose its steps: give dt")
+    if problems:
+        raise ModelError(name, problems)
+
+
+def _check_start(system: System, q: Vector, v: Vector, t: Array, stabilization: Stabilization) -> None:
+    check_motion_determined(system, q, t)
+    if isinstance(stabilization, Baumgarte) or stabilization is None:
+        return  # A run that does not promise to stay on the constraints may start beside them.
+    position, velocity = (np.abs(np.asarray(x)) for x in _residuals(system, q, v, t))
+    speed = 1.0 + float(jnp.max(jnp.abs(v), initial=0.0))
+    if np.all(position < START_TOLERANCE) and np.all(velocity < START_TOLERANCE * speed):
+        return
+    level, off = ("position", position) if np.any(position >= START_TOLERANCE) else ("velocity", velocity)
+    table = dict(zip(system.row_names, (float(x) for x in off), strict=True))
+    worst = max(table, key=lambda n: table[n])
+    raise AssemblyError(
+        f"{type(system).__name__}: the start is off the constraints: the {level} misses {worst} by {table[worst]:.3g}. "
+        "br.assemble(system, q, v) finds the nearest start that meets them.",
+        residuals=table,
+        q=q,
+        v=v,
+    )
+
+
+_residuals = eqx.filter_jit(residuals)
+
+
+def _with_tolerances(solver: diffrax.AbstractSolver, rtol: float, atol: float) -> diffrax.AbstractSolver:
+    """Implicit solvers take the tolerances of their root finder from the step size controller; ours is wrapped."""
+    if not isinstance(solver, diffrax.AbstractImplicitSolver):
+        return solver
+    tolerances = (jnp.asarray(rtol, float), jnp.asarray(atol, float))
+    finder = type(solver.root_finder)(*tolerances)
+    return eqx.tree_at(lambda s: s.root_finder, solver, finder)
+
+
+def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeController:
+    if dt is not None:
+        return diffrax.ConstantStepSize()
+    smallest = 1e-13 * (times[-1] - times[0])
+    return diffrax.PIDController(
+        rtol=jnp.asarray(rtol, float),
+        atol=jnp.asarray(atol, float),
+        dtmin=smallest,
+        force_dtmin=False,
+        norm=_state_norm,
+    )
+
+
+def _state_norm(error: State) -> Float[Array, ""]:
+    """Error in coordinates and velocities; the bookkeeping of work does not set the step."""
+    return _rms((error.q, error.v))
+
+
+def _rms(tree: Any) -> Float[Array, ""]:
+    flat = jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(tree)])
+    return jnp.sqrt(jnp.mean(flat**2))
+
+
+def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractProgressMeter:
+    if isinstance(progress, bool):
+        return diffrax.TextProgressMeter() if progress else diffrax.NoProgressMeter()
+    return progress
+
+
+def _what_there_is(trajectory: Trajectory, run: Integration) -> Trajectory:
+    """The run until it failed, with the last good state at its end."""
+    good = (
+        np.isfinite(run.t)
+        & np.all(np.isfinite(run.states.q), axis=1)
+        & np.all(np.isfinite(run.states.v), axis=1)
+    )
+    fields = [run.t[good], *(x[good] for x in run.states)]
+    last = [run.last_t, *run.last]
+    if all(np.all(np.isfinite(x)) for x in last) and (
+        fields[0].size == 0 or float(last[0]) > float(fields[0][-1])
+    ):
+        fields = [jnp.concatenate([x, jnp.asarray(y)[None]]) for x, y in zip(fields, last, strict=True)]
+    return eqx.tree_at(lambda s: (s.t, s.q, s.v, s.work), trajectory, tuple(fields))
+
+
+def _reason(system: System, method: Route, feed: Input, run: Integration) -> str:
+    """Why a run stopped, and what to do."""
+    t = float(run.last_t)
+    where = f"stopped at t = {t:.6g} s: "
+    if bool(run.result == diffrax.RESULTS.max_steps_reached):
+        return (
+            where
+            + "the maximum number of steps was reached. Raise max_steps, loosen rtol and atol, or try a stiff solver such as diffrax.Kvaerno5()."
+        )
+    for ahead in np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 11) * (1.0 + abs(t))]):
+        q, v = run.last.q + ahead * system.qdot(run.last.q, run.last.v), run.last.v
+        problem = state_problem(system, q, v, feed(t + ahead, q, v), t + ahead, row_variation(system, q, t))
+        for label, value in (
+            ("the mass matrix", problem.mass),
+            ("the forces", problem.force),
+            (
+                "the constraints",
+                jnp.concatenate([problem.matrix.ravel(), problem.target, problem.position_error]),
+            ),
+        ):
+            if not np.all(np.isfinite(value)):
+                return (
+                    where
+                    + f"{label} became NaN or infinite there. Check the model at this state: trajectory.q[-1], trajectory.v[-1]."
+                )
+        if int(rank(problem.matrix)) < problem.matrix.shape[0] and type(method).__name__ == "Multipliers":
+            return (
+                where
+                + "the constraints became dependent, which Multipliers cannot handle. Use br.Proximal(), the default."
+            )
+    return (
+        where
+        + "the step size became too small. The motion may blow up here, or be too stiff for this solver: try diffrax.Kvaerno5(), or looser rtol and atol."
+    )

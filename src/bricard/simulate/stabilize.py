@@ -1,0 +1,85 @@
+"""Staying on the constraints: rounding and truncation errors must not open a closed loop."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import Problem, scales
+from bricard.equations.proximal import Gram, Proximal
+from bricard.errors import ModelError
+from bricard.system import Scalar, System, Vector
+
+
+class Project(eqx.Module):
+    """Put every accepted step and every saved state back onto the constraints, in position and velocity.
+
+    `metric` "mass" moves along `M⁻¹Aᵀ`: a correction is an impulse of the constraints and leaves the admissible momentum
+    alone. "euclidean" moves along `Aᵀ`. One factorisation serves `iterations` corrections of position and of velocity.
+    """
+
+    metric: Literal["mass", "euclidean"] = eqx.field(static=True, default="mass")
+    iterations: int = 3
+
+    def __check_init__(self):
+        """Refuse unknown metrics."""
+        if self.metric not in ("mass", "euclidean"):
+            raise ModelError("Project", [f"metric is 'mass' or 'euclidean', not {self.metric!r}"])
+        if self.iterations < 1:
+            raise ModelError("Project", [f"iterations must be at least 1, not {self.iterations}"])
+
+    def project(
+        self, system: System, q: Vector, v: Vector, t: Scalar, variation: Float[Array, "m n"]
+    ) -> tuple[Vector, Vector]:
+        """The state on the constraints next to `(q, v)`; `variation` is that of `row_variation`."""
+        q = system.normalize(q)
+        matrix = system.constraint_matrix(q, t)
+        m = matrix.shape[0]
+        if m == 0:
+            return q, v
+        mass = system.mass_matrix(q, t) if self.metric == "mass" else jnp.eye(system.nv)
+        units = scales(mass, matrix, variation)
+        scaled = matrix * units.columns[None, :] / units.rows[:, None]
+        inertia = mass * units.columns[None, :] * units.columns[:, None] + scaled.T @ scaled
+        factor = jnp.linalg.cholesky(inertia)
+        half = solve_triangular(factor, scaled.T, lower=True)
+        gram = Gram(half, Proximal())
+
+        def correction(residual: Float[Array, " m"]) -> Vector:
+            multipliers = gram.solve(residual / units.rows)
+            return units.columns * solve_triangular(factor, half @ multipliers, lower=True, trans=1)
+
+        velocity_rows = jnp.zeros(m - system.n_holonomic)
+        for _ in range(self.iterations):
+            residual = jnp.concatenate([system.constraints(q, t), velocity_rows])
+            q = system.normalize(q - system.qdot(q, correction(residual)))
+        for _ in range(self.iterations):
+            v = v - correction(system.constraint_rate(q, v, t))
+        return q, v
+
+
+class Baumgarte(eqx.Module):
+    """Let errors of the constraints decay: `Φ̈ + 2α Φ̇ + β² Φ = 0`, instead of correcting them.
+
+    `alpha` and `beta` in 1/s; `alpha == beta` is critically damped. Cheap, but the error is never zero.
+    """
+
+    alpha: float = 10.0
+    beta: float = 10.0
+
+    def __check_init__(self):
+        """Refuse gains that let errors grow."""
+        if self.alpha < 0 or self.beta < 0:
+            raise ModelError("Baumgarte", [f"alpha and beta must not be negative: {self.alpha}, {self.beta}"])
+
+    def target(self, problem: Problem) -> Float[Array, " m"]:
+        """`b − 2α Φ̇ − β² Φ`."""
+        drift = 2.0 * self.alpha * problem.velocity_error + self.beta**2 * problem.position_error
+        return problem.target - drift
+
+
+Stabilization = Project | Baumgarte | None

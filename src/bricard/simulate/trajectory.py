@@ -1,0 +1,309 @@
+"""A simulated motion, with everything labelled that follows from it."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from bricard.equations.dynamics import Dynamics, solve
+from bricard.equations.problem import row_variation, state_problem
+from bricard.equations.route import Route
+from bricard.errors import ModelError, is_concrete
+from bricard.simulate.inputs import Input
+from bricard.system import Scalar, System, Vector
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class Energy(eqx.Module):
+    """Energy balance of a run (J), each of shape (k,). The start counts as zero work."""
+
+    kinetic: Float[Array, " k"]
+    potential: Float[Array, " k"]
+    work_of_inputs: Float[Array, " k"]
+    work_of_forces: Float[Array, " k"]
+    """Of `applied_force`: friction (negative), wind, …"""
+    work_of_drives: Float[Array, " k"]
+    """Of moving constraints and of parameters that change with time."""
+
+    @property
+    def total(self) -> Float[Array, " k"]:
+        """Kinetic plus potential energy."""
+        return self.kinetic + self.potential
+
+    @property
+    def balance(self) -> Float[Array, " k"]:
+        """What was gained since the start beyond the work done: zero but for numerical errors."""
+        work = self.work_of_inputs + self.work_of_forces + self.work_of_drives
+        return self.total - self.total[..., :1] - (work - work[..., :1])
+
+    @property
+    def drift(self) -> Float[Array, ""]:
+        """Largest violation of the balance (J)."""
+        return jnp.max(jnp.abs(self.balance), axis=-1)
+
+
+class ConstraintError(eqx.Module):
+    """How far a run is off its constraints, each of shape (k,): the largest entry at each time."""
+
+    position: Float[Array, " k"]
+    """`max |Φ|`, in the units of the constraints."""
+    velocity: Float[Array, " k"]
+    """`max |A v − b₁|`."""
+
+    def max(self) -> Float[Array, ""]:
+        """The largest of all, position and velocity."""
+        return jnp.maximum(jnp.max(self.position, axis=-1), jnp.max(self.velocity, axis=-1))
+
+
+class Trajectory(eqx.Module):
+    """The result of `br.simulate`: `k` states, and on demand what follows from them.
+
+    Accelerations, forces and energies are computed when first asked for.
+    """
+
+    system: System
+    method: Route
+    feed: Input
+    t: Float[Array, " k"]
+    """Times (s)."""
+    q: Float[Array, "k nq"]
+    """Coordinates."""
+    v: Float[Array, "k nv"]
+    """Velocities."""
+    work: Float[Array, "k 3"]
+    """Work (J) of the inputs, of other applied forces, of moving constraints and explicit time."""
+    result: diffrax.RESULTS
+    stats: dict[str, Any]
+    """Numbers of steps taken, accepted, rejected."""
+    failure: str | None = None
+    """Why the run stopped early, if it did."""
+
+    # -- what follows ----------------------------------------------------------------------------------------------
+
+    @property
+    def u(self) -> Float[Array, "k nu"]:
+        """Inputs."""
+        return self._along.u
+
+    @property
+    def acceleration(self) -> Float[Array, "k nv"]:
+        """`v̇`."""
+        return self._along.dynamics.acceleration
+
+    @property
+    def multipliers(self) -> Float[Array, "k m"]:
+        """`λ` of minimum norm, one column for each constraint row."""
+        return self._along.dynamics.multipliers
+
+    @property
+    def determinate(self) -> Bool[Array, "k m"]:
+        """Which multipliers a rigid model determines."""
+        return self._along.dynamics.determinate
+
+    @property
+    def constraint_force(self) -> Float[Array, "k nv"]:
+        """`Aᵀλ`, the generalised force of the constraints on the system."""
+        return self._along.dynamics.constraint_force
+
+    @property
+    def rank(self) -> Int[Array, " k"]:
+        """Number of independent constraints; it drops at singular positions."""
+        return self._along.dynamics.rank
+
+    @property
+    def constraint_error(self) -> ConstraintError:
+        """How far the states are off the constraints."""
+        return self._along.constraint_error
+
+    @property
+    def energy(self) -> Energy:
+        """Energies, and their balance with the work done."""
+        return self._along.energy
+
+    @property
+    def succeeded(self) -> Bool[Array, ""]:
+        """Whether the run reached its end."""
+        return self.result == diffrax.RESULTS.successful
+
+    @property
+    def status(self) -> str:
+        """In words, how the run ended."""
+        if self.failure is not None:
+            return self.failure
+        return "completed" if is_concrete(self.t) and bool(jnp.all(self.succeeded)) else "see `succeeded`"
+
+    @functools.cached_property
+    def _along(self) -> _Along:
+        return _evaluate(self.system, self.method, self.feed, self.t, self.q, self.v, self.work)
+
+    def __getitem__(self, name: str) -> Float[Array, " k"]:
+        """A coordinate by its name."""
+        return self.q[..., self.system.index(name)[0]]
+
+    def __len__(self) -> int:
+        return self.t.shape[-1]
+
+    def __repr__(self) -> str:
+        if not is_concrete(self.t) or self.t.ndim != 1 or self.t.shape[0] == 0:
+            return f"Trajectory of {type(self.system).__name__}, t {self.t.shape}"
+        span = f"{float(self.t[0]):g} to {float(self.t[-1]):g} s"
+        return f"Trajectory of {type(self.system).__name__}: {len(self)} states from {span}, {self.status}"
+
+    # -- out -------------------------------------------------------------------------------------------------------
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Everything as a labelled `xarray.Dataset` (extra `xarray`)."""
+        import xarray
+
+        self._require_single()
+        system = self.system
+        over = {
+            "q": (("time", "coordinate"), self.q),
+            "v": (("time", "velocity"), self.v),
+            "acceleration": (("time", "velocity"), self.acceleration),
+            "constraint_force": (("time", "velocity"), self.constraint_force),
+            "multipliers": (("time", "constraint"), self.multipliers),
+            "determinate": (("time", "constraint"), self.determinate),
+            "u": (("time", "input"), self.u),
+            "rank": (("time",), self.rank),
+            "position_error": (("time",), self.constraint_error.position),
+            "velocity_error": (("time",), self.constraint_error.velocity),
+            "kinetic_energy": (("time",), self.energy.kinetic),
+            "potential_energy": (("time",), self.energy.potential),
+            "energy_balance": (("time",), self.energy.balance),
+        }
+        return xarray.Dataset(
+            {name: (dims, np.asarray(values)) for name, (dims, values) in over.items()},
+            coords={
+                "time": ("time", np.asarray(self.t), {"units": "s"}),
+                "coordinate": list(system.coordinates),
+                "velocity": list(system.velocity_names),
+                "constraint": list(system.row_names),
+                "input": list(system.input_names),
+            },
+            attrs={"system": type(system).__name__, "status": self.status},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the states to a NumPy `.npz` file; `Trajectory.load` reads it back."""
+        self._require_single()
+        np.savez_compressed(
+            Path(path).with_suffix(".npz"),
+            t=self.t,
+            q=self.q,
+            v=self.v,
+            work=self.work,
+            u=self.u,
+            coordinates=np.array(self.system.coordinates),
+            failure=np.array(self.failure or ""),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, system: System, method: Route | None = None) -> Trajectory:
+        """Read states written by `save`; the system that made them gives them their meaning again."""
+        from bricard.equations.proximal import Proximal
+
+        path = Path(path).with_suffix(".npz")
+        with np.load(path, allow_pickle=False) as data:
+            missing = [k for k in ("t", "q", "v", "work", "u", "coordinates", "failure") if k not in data]
+            if missing:
+                raise ModelError(str(path), [f"not a saved trajectory: {', '.join(missing)} missing"])
+            names = tuple(str(n) for n in data["coordinates"])
+            if names != tuple(system.coordinates):
+                own = ", ".join(system.coordinates)
+                raise ModelError(str(path), [f"belongs to coordinates {', '.join(names)}, not to {own}"])
+            t, u = jnp.asarray(data["t"]), jnp.asarray(data["u"])
+            return cls(
+                system=system,
+                method=Proximal() if method is None else method,
+                feed=Input(None, Recorded(t, u)),
+                t=t,
+                q=jnp.asarray(data["q"]),
+                v=jnp.asarray(data["v"]),
+                work=jnp.asarray(data["work"]),
+                result=diffrax.RESULTS.successful,
+                stats={},
+                failure=str(data["failure"]) or None,
+            )
+
+    def plot(self) -> Any:
+        """Coordinates, energy balance, constraint error and forces over time, as a matplotlib figure (extra `plot`)."""
+        from bricard.report.plots import trajectory_figure
+
+        self._require_single()
+        return trajectory_figure(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page with the animation and the plots; returns its path."""
+        from bricard.report.page import write_report
+
+        self._require_single()
+        return write_report(self, path)
+
+    def _require_single(self) -> None:
+        if self.t.ndim != 1:
+            raise ModelError(
+                "Trajectory",
+                [f"holds a batch of runs of shape {self.t.shape[:-1]}; pick one with jax.tree.map"],
+            )
+
+
+class Recorded(eqx.Module):
+    """Inputs read back from a file, at the times they were saved."""
+
+    t: Float[Array, " k"]
+    u: Float[Array, "k nu"]
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector) -> Vector:
+        """The inputs saved nearest to time `t`."""
+        return self.u[jnp.argmin(jnp.abs(self.t - t))]
+
+
+class _Along(eqx.Module):
+    """What follows from the states."""
+
+    u: Float[Array, "k nu"]
+    dynamics: Dynamics
+    constraint_error: ConstraintError
+    energy: Energy
+
+
+@eqx.filter_jit
+def _evaluate(
+    system: System, method: Route, feed: Input, t: Array, q: Array, v: Array, work: Array
+) -> _Along:
+    start = row_variation(system, q[0], t[0])
+
+    def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, "3"]) -> _Along:
+        u = feed(t, q, v)
+        problem = state_problem(system, q, v, u, t, start)
+        kinetic = system.kinetic_energy(q, v, t)
+        # For kinetic energies with terms of lower order in v (moving pivots) T + V changes by this without any work.
+        momentum = jax.grad(system.kinetic_energy, argnums=1)(q, v, t)
+        return _Along(
+            u=u,
+            dynamics=solve(problem, method),
+            constraint_error=ConstraintError(
+                jnp.max(jnp.abs(problem.position_error), initial=0.0),
+                jnp.max(jnp.abs(problem.velocity_error), initial=0.0),
+            ),
+            energy=Energy(
+                kinetic,
+                system.potential_energy(q, t),
+                work[0],
+                work[1],
+                work[2] + 2.0 * kinetic - v @ momentum,
+            ),
+        )
+
+    return jax.vmap(at)(t, q, v, work)

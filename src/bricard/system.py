@@ -1,0 +1,287 @@
+"""What a constrained mechanical system is: `M v̇ + h = f + H u + Aᵀλ` with `Φ(q, t) = 0`.
+
+Conventions, used everywhere in bricard: `q` configuration (nq), `v` velocity (nv), `q̇ = N(q) v`; SI units and radians.
+`h` holds Coriolis, centrifugal and potential forces, `f` every other applied force, `u` the actuators.
+`Aᵀλ` is the force that the constraints exert **on** the system. Constraints read `A v = b₁` at velocity level and
+`A v̇ = b` at acceleration level; holonomic rows come first, then the rows of `velocity_constraints`.
+Redundant rows and rank drops are normal input.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.errors import ModelError, as_vector, is_concrete
+
+Scalar = Float[Array, ""] | float
+Vector = Float[Array, "_"]
+Matrix = Float[Array, "_ _"]
+
+
+class System(eqx.Module):
+    """Base class of every model; a model is a subclass that says what it knows.
+
+    Give `coordinates` (a tuple of names) and either `kinetic_energy` or `mass_matrix`; add `potential_energy`, `bias`,
+    `constraints`, `velocity_constraints`, `applied_force`, `input_matrix` as needed. What is left out is derived by
+    automatic differentiation. Parameters are fields (`length: float = 1.0`); floats become JAX scalars, so that they
+    can be vmapped over and differentiated. Write the methods in `jax.numpy`.
+
+    A chart with `nq ≠ nv` (unit quaternions) also gives `velocities` (names), `qdot(q, v)` and `normalize(q)`.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ()
+    """Names of the entries of `q`."""
+    velocities: ClassVar[tuple[str, ...] | None] = None
+    """Names of the entries of `v`, where they differ from those of `q`."""
+    constraint_names: ClassVar[tuple[str, ...] | None] = None
+    """Names of the constraint rows, holonomic ones first; `constraint 0`, … if not given."""
+    inputs: ClassVar[tuple[str, ...] | None] = None
+    """Names of the entries of `u`; `u0`, … if not given."""
+
+    # -- what a model may give -------------------------------------------------------------------------------------
+
+    def kinetic_energy(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, ""]:
+        """Kinetic energy (J)."""
+        return 0.5 * v @ self.mass_matrix(q, t) @ v
+
+    def potential_energy(self, q: Vector, t: Scalar) -> Float[Array, ""]:
+        """Potential energy (J): gravity, springs."""
+        return jnp.zeros(())
+
+    def mass_matrix(self, q: Vector, t: Scalar) -> Matrix:
+        """`M`, (nv, nv), symmetric; it may be singular where the constraints make up for it."""
+        return jax.hessian(lambda v: self.kinetic_energy(q, v, t))(jnp.zeros(self.nv))
+
+    def bias(self, q: Vector, v: Vector, t: Scalar) -> Vector:
+        """`h`, (nv,): what of the equation of motion is neither `M v̇` nor an applied force."""
+
+        def momentum(q: Vector, t: Scalar) -> Vector:
+            return jax.grad(self.kinetic_energy, argnums=1)(q, v, t)
+
+        def lagrangian(q: Vector) -> Float[Array, ""]:
+            return self.kinetic_energy(q, v, t) - self.potential_energy(q, t)
+
+        t = jnp.asarray(t, dtype=float)
+        p, momentum_rate = jax.jvp(momentum, (q, t), (self.qdot(q, v), jnp.ones_like(t)))
+        slope = jax.grad(lagrangian)(q)
+        if not self.has_chart:
+            return momentum_rate - slope
+        _, to_velocities = jax.vjp(lambda w: self.qdot(q, w), v)
+        return momentum_rate - to_velocities(slope)[0] - self._chart_force(q, v, p)
+
+    def constraints(self, q: Vector, t: Scalar) -> Vector:
+        """`Φ(q, t)`, zero when met. A row may be redundant."""
+        return jnp.zeros(0)
+
+    def velocity_constraints(self, q: Vector, t: Scalar) -> tuple[Matrix, Vector]:
+        """`(A, c)` of the nonholonomic rows `A v = c`."""
+        return jnp.zeros((0, self.nv)), jnp.zeros(0)
+
+    def applied_force(self, q: Vector, v: Vector, t: Scalar) -> Vector:
+        """`f`, (nv,): friction, wind, everything that is neither in `h` nor an actuator."""
+        return jnp.zeros(self.nv)
+
+    def input_matrix(self, q: Vector, t: Scalar) -> Matrix:
+        """`H`, (nv, nu): the generalised force of each unit input."""
+        return jnp.zeros((self.nv, 0))
+
+    def qdot(self, q: Vector, v: Vector) -> Vector:
+        """`q̇ = N(q) v`, linear in `v`."""
+        return v
+
+    def normalize(self, q: Vector) -> Vector:
+        """Bring `q` back onto its chart after rounding, for example quaternions to unit length."""
+        return q
+
+    def drawing(self, q: Vector, t: Scalar) -> dict[str, Matrix]:
+        """Named polylines (n, 2) or (n, 3) in metres, for pictures; a single point is drawn as a mass."""
+        return {}
+
+    # -- what follows from it --------------------------------------------------------------------------------------
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return len(self.coordinates)
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return len(self.velocity_names)
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return self._shape(lambda q, v, t: self.input_matrix(q, t))[-1]
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraint rows, redundant ones counted."""
+        return self._shape(self.constraint_rate)[0]
+
+    @property
+    def n_holonomic(self) -> int:
+        """Number of rows of `constraints`."""
+        return self._shape(lambda q, v, t: self.constraints(q, t))[0]
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether `q̇ = v` does not hold."""
+        return type(self).qdot is not System.qdot
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of the entries of `v`."""
+        return tuple(self.coordinates if self.velocities is None else self.velocities)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of the constraint rows."""
+        return self.constraint_names or tuple(f"constraint {i}" for i in range(self.n_constraints))
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the entries of `u`."""
+        return self.inputs or tuple(f"u{i}" for i in range(self.nu))
+
+    def constraint_rate(self, q: Vector, v: Vector, t: Scalar) -> Vector:
+        """`A v − b₁`: the rate of each holonomic constraint, then what each velocity constraint misses."""
+        t = jnp.asarray(t, dtype=float)
+        _, holonomic = jax.jvp(self.constraints, (q, t), (self.qdot(q, v), jnp.ones_like(t)))
+        matrix, c = self.velocity_constraints(q, t)
+        return jnp.concatenate([holonomic, matrix @ v - c])
+
+    def constraint_matrix(self, q: Vector, t: Scalar) -> Matrix:
+        """`A`, (m, nv)."""
+        jacobian = jax.jacfwd if self.nv <= 2 * self.n_constraints else jax.jacrev
+        return jacobian(lambda v: self.constraint_rate(q, v, t))(jnp.zeros(self.nv))
+
+    def constraint_acceleration(self, q: Vector, v: Vector, t: Scalar) -> Vector:
+        """`b` of `A v̇ = b`: `−Ȧ v` and all terms with explicit time."""
+        t = jnp.asarray(t, dtype=float)
+        along = (self.qdot(q, v), jnp.ones_like(t))
+        return -jax.jvp(lambda q, t: self.constraint_rate(q, v, t), (q, t), along)[1]
+
+    def energy(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, ""]:
+        """Kinetic plus potential energy (J)."""
+        return self.kinetic_energy(q, v, t) + self.potential_energy(q, t)
+
+    def index(self, names: str | Sequence[str], kind: str = "coordinates") -> Array:
+        """Positions of `names` among the `coordinates` or the `velocity_names`."""
+        known = getattr(self, kind)
+        names = (names,) if isinstance(names, str) else tuple(names)
+        unknown = [n for n in names if n not in known]
+        if unknown:
+            raise ModelError(
+                type(self).__name__,
+                [f"no {kind.split('_')[0]} called {n!r}; there are {', '.join(known)}" for n in unknown],
+            )
+        return jnp.array([known.index(n) for n in names], dtype=int)
+
+    def vector(self, q: object, kind: str = "q") -> Vector:
+        """`q`, `v` or `u` as a checked array of the right length."""
+        sizes = {
+            "q": (self.nq, self.coordinates),
+            "v": (self.nv, self.velocity_names),
+            "u": (self.nu, self.input_names),
+        }
+        size, labels = sizes[kind]
+        return as_vector(q, size, f"{type(self).__name__}: {kind}", labels)
+
+    def _chart_force(self, q: Vector, v: Vector, p: Vector) -> Vector:
+        """The Boltzmann–Hamel term `γ(v, ·)ᵀ p`, with `N γ(v, w) = D(N w)·N v − D(N v)·N w`."""
+        chart = jax.jacfwd(lambda w: self.qdot(q, w))(v)
+        left_inverse_p = chart @ jnp.linalg.solve(chart.T @ chart, p)
+
+        def bracket(w: Vector) -> Float[Array, ""]:
+            along_v = jax.jvp(lambda q: self.qdot(q, w), (q,), (self.qdot(q, v),))[1]
+            along_w = jax.jvp(lambda q: self.qdot(q, v), (q,), (self.qdot(q, w),))[1]
+            return left_inverse_p @ (along_v - along_w)
+
+        return jax.grad(bracket)(jnp.zeros_like(v))
+
+    def _shape(self, function: Callable) -> tuple[int, ...]:
+        return jax.eval_shape(function, *self._abstract_state()).shape
+
+    def _abstract_state(self) -> tuple[jax.ShapeDtypeStruct, ...]:
+        return tuple(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((self.nq,), (self.nv,), ()))
+
+    # -- checks when a model is built ------------------------------------------------------------------------------
+
+    def __check_init__(self):
+        """Turn float parameters into JAX scalars, then refuse what cannot be a system, all problems at once."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (float, np.ndarray)) and not field.metadata.get("static", False):
+                object.__setattr__(self, field.name, jnp.asarray(value, dtype=float))
+        problems = self._problems()
+        if problems:
+            raise ModelError(type(self).__name__, problems)
+
+    def _problems(self) -> list[str]:
+        kind = type(self)
+        if not self.coordinates:
+            return ["`coordinates` is missing: a tuple with the name of each entry of q"]
+        problems = []
+        for label, names in (("coordinates", self.coordinates), ("velocities", self.velocity_names)):
+            repeated = sorted({n for n in names if list(names).count(n) > 1})
+            problems += [f"{label}: {n!r} is there twice" for n in repeated]
+        if kind.kinetic_energy is System.kinetic_energy and kind.mass_matrix is System.mass_matrix:
+            return [*problems, "gives neither `kinetic_energy` nor `mass_matrix`"]
+        if not self.has_chart and self.nq != self.nv:
+            problems.append(f"{self.nq} coordinates but {self.nv} velocities: `qdot` is missing")
+            return problems
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, jax.Array) and is_concrete(value) and bool(jnp.any(jnp.isnan(value))):
+                problems.append(f"{field.name} is NaN")
+        return problems + self._shape_problems()
+
+    def _shape_problems(self) -> list[str]:
+        nq, nv = self.nq, self.nv
+        checks: dict[str, tuple[Callable, tuple[int | None, ...]]] = {
+            "kinetic_energy": (self.kinetic_energy, ()),
+            "potential_energy": (lambda q, v, t: self.potential_energy(q, t), ()),
+            "qdot": (lambda q, v, t: self.qdot(q, v), (nq,)),
+            "normalize": (lambda q, v, t: self.normalize(q), (nq,)),
+            "mass_matrix": (lambda q, v, t: self.mass_matrix(q, t), (nv, nv)),
+            "bias": (self.bias, (nv,)),
+            "constraints": (lambda q, v, t: self.constraints(q, t), (None,)),
+            "velocity_constraints": (lambda q, v, t: self.velocity_constraints(q, t)[0], (None, nv)),
+            "applied_force": (self.applied_force, (nv,)),
+            "input_matrix": (lambda q, v, t: self.input_matrix(q, t), (nv, None)),
+        }
+        problems = []
+        for name, (function, expected) in checks.items():
+            if getattr(type(self), name) is getattr(System, name):
+                continue
+            try:
+                shape = jnp.shape(jax.eval_shape(function, *self._abstract_state()))
+            except Exception as error:
+                problems.append(f"`{name}` fails: {type(error).__name__}: {str(error).splitlines()[0]}")
+                continue
+            fits = len(shape) == len(expected) and all(
+                e in (None, s) for e, s in zip(expected, shape, strict=True)
+            )
+            if not fits:
+                problems.append(f"`{name}` returns an array of shape {shape}, expected {_written(expected)}")
+        if not problems:
+            for label, names, size in (
+                ("constraint_names", self.constraint_names, self.n_constraints),
+                ("inputs", self.inputs, self.nu),
+            ):
+                if names is not None and len(names) != size:
+                    problems.append(f"`{label}` has {len(names)} names for {size} rows")
+        return problems
+
+
+def _written(shape: tuple[int | None, ...]) -> str:
+    return str(tuple("any" if s is None else s for s in shape)).replace("'any'", "any")
