@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class Energy(eqx.Module):
     """Energy balance of a run (J), each of shape (k,). The start counts as zero work."""
 
-    kinetic: Float[Array, " k"]
-    potential: Float[Array, " k"]
-    work_of_inputs: Float[Array, " k"]
-    work_of_forces: Float[Array, " k"]
+    kinetic: Float[Array, " *k"]
+    potential: Float[Array, " *k"]
+    work_of_inputs: Float[Array, " *k"]
+    work_of_forces: Float[Array, " *k"]
     """Of `applied_force`: friction (negative), wind, …"""
-    work_of_drives: Float[Array, " k"]
+    work_of_drives: Float[Array, " *k"]
     """Of moving constraints and of parameters that change with time."""
 
     @property
@@ -55,9 +55,9 @@ class Energy(eqx.Module):
 class ConstraintError(eqx.Module):
     """How far a run is off its constraints, each of shape (k,): the largest entry at each time."""
 
-    position: Float[Array, " k"]
+    position: Float[Array, " *k"]
     """`max |Φ|`, in the units of the constraints."""
-    velocity: Float[Array, " k"]
+    velocity: Float[Array, " *k"]
     """`max |A v − b₁|`."""
 
     def max(self) -> Float[Array, ""]:
@@ -85,7 +85,7 @@ class Trajectory(eqx.Module):
     result: diffrax.RESULTS
     stats: dict[str, Any]
     """Numbers of steps taken, accepted, rejected."""
-    failure: str | None = None
+    failure: str | None = eqx.field(static=True, default=None)
     """Why the run stopped early, if it did."""
 
     # -- what follows ----------------------------------------------------------------------------------------------
@@ -144,7 +144,10 @@ class Trajectory(eqx.Module):
 
     @functools.cached_property
     def _along(self) -> _Along:
-        return _evaluate(self.system, self.method, self.feed, self.t, self.q, self.v, self.work)
+        evaluate = _evaluate
+        for _ in self.t.shape[:-1]:  # of a batch made by `vmap`, each run
+            evaluate = eqx.filter_vmap(evaluate)
+        return evaluate(self.system, self.method, self.feed, self.t, self.q, self.v, self.work)
 
     def __getitem__(self, name: str) -> Float[Array, " k"]:
         """A coordinate by its name."""
@@ -272,19 +275,17 @@ class Recorded(eqx.Module):
 class _Along(eqx.Module):
     """What follows from the states."""
 
-    u: Float[Array, "k nu"]
+    u: Float[Array, "*k nu"]
     dynamics: Dynamics
     constraint_error: ConstraintError
     energy: Energy
 
 
 @eqx.filter_jit
-def _evaluate(
-    system: System, method: Route, feed: Input, t: Array, q: Array, v: Array, work: Array
-) -> _Along:
+def _evaluate(system: System, method: Route, feed: Input, t: Array, q: Array, v: Array, work: Array) -> _Along:
     start = row_variation(system, q[0], t[0])
 
-    def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, "3"]) -> _Along:
+    def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, " 3"]) -> _Along:
         u = feed(t, q, v)
         problem = state_problem(system, q, v, u, t, start)
         kinetic = system.kinetic_energy(q, v, t)
@@ -306,4 +307,5 @@ def _evaluate(
             ),
         )
 
-    return jax.vmap(at)(t, q, v, work)
+    # One state after the other: batched linear algebra can deadlock in the thread pool of XLA on few cores.
+    return jax.lax.map(lambda state: at(*state), (t, q, v, work))
