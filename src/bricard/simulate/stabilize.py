@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
@@ -23,7 +21,7 @@ class Project(eqx.Module):
     of velocity.
     """
 
-    metric: Literal["mass", "euclidean"] = eqx.field(static=True, default="mass")
+    metric: str = eqx.field(static=True, default="mass")
     iterations: int = eqx.field(static=True, default=3)
 
     def __check_init__(self):

@@ -10,7 +10,9 @@
   const charts = data.plots.map((plot) => new Chart(find("plots"), plot, data, (t) => seek(t, true)));
   if (charts.length) find("stage").hidden = false;
   if (data.scene) {
-    document.querySelector("main").classList.add("both");
+    const [width, height] = [0, 1].map((c) => data.scene.high[c] - data.scene.low[c]);
+    const wide = data.scene.dimension === 2 && width > 4 * height;
+    document.querySelector("main").classList.add(wide ? "wide" : "both");
     scene = new Scene(find("scene"), data.scene);
     find("scene").classList.toggle("spatial", scene.spatial);
     find("hint").hidden = !scene.spatial;
@@ -59,7 +61,7 @@
     const option = element("option", { value: usual * factor }, find("speed"), `× ${trimmed(usual * factor)}`);
     option.selected = factor === 1;
   }
-  for (const t of data.singular) element("i", { style: `left: ${(100 * (t - first)) / span}%` }, find("track"));
+  for (const t of data.singular) element("i", { style: `left: calc(7px + (100% - 16px) * ${(t - first) / span})` }, find("track"));
 
   find("play").addEventListener("click", () => play(!playing));
   find("scrub").addEventListener("input", (e) => seek(first + span * Number(e.target.value), true));
