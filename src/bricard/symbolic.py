@@ -74,15 +74,15 @@ class System(bricard.system.System):
         time: Expr = None,
         constraint_names: Sequence[str] | None = None,
     ):
-        parameters = {p: float(x) if isinstance(x, sp.Expr) else x for p, x in (parameters or {}).items()}
+        parameters = parameters or {}
         symbols = _read_symbols(coordinates, velocities, inputs, parameters, time)
         self.expressions = _read_expressions(
             symbols, kinetic_energy, potential_energy, constraints, velocity_constraints, applied_force
         )
-        self.parameters = {p.name: jnp.asarray(x, dtype=float) for p, x in parameters.items()}
-        self.coordinates = tuple(x.name for x in coordinates)
-        self.constraint_names = None if constraint_names is None else tuple(constraint_names)
-        self.inputs = tuple(x.name for x in inputs)
+        self.parameters = {p.name: _number(x) for p, x in parameters.items()}
+        self.coordinates = tuple(x.name for x in coordinates)  # pyright: ignore
+        self.constraint_names = None if constraint_names is None else tuple(constraint_names)  # pyright: ignore
+        self.inputs = tuple(x.name for x in inputs)  # pyright: ignore
 
     def replace(self, **parameters: Any) -> System:
         """The same system with other values of some parameters."""
@@ -90,7 +90,7 @@ class System(bricard.system.System):
         if unknown:
             known = ", ".join(self.parameters) or "none"
             raise ModelError("System.replace", [f"no parameter is called {n!r}; there are: {known}" for n in unknown])
-        values = {name: jnp.asarray(value, dtype=float) for name, value in parameters.items()}
+        values = {name: _number(value) for name, value in parameters.items()}
         return eqx.tree_at(lambda system: system.parameters, self, {**self.parameters, **values})
 
     def kinetic_energy(self, q, v, t):
@@ -205,9 +205,8 @@ def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
         velocities = [c.diff(time) for c in functions] if not problems else []
     elif len(velocities) != len(coordinates):
         problems.append(f"velocities: {len(velocities)} for {len(coordinates)} coordinates")
-    for p, value in parameters.items():
-        if isinstance(value, str) or np.shape(value) != () or (is_concrete(value) and not np.isfinite(value)):
-            problems.append(f"parameters: the value of {p} must be a finite number, not {value!r}")
+    bad = {p: x for p, x in parameters.items() if not _is_number(x)}
+    problems += [f"parameters: the value of {p} must be a finite number, not {x!r}" for p, x in bad.items()]
     result = Symbols(tuple(coordinates), tuple(velocities), tuple(inputs), time, tuple(parameters))
     for label, symbols in (("symbol", result.originals), ("parameter", [str(p) for p in parameters])):
         repeated = sorted({str(x) for x in symbols if list(symbols).count(x) > 1})
@@ -224,11 +223,11 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
 
     def read(label: str, value: Expr, forbidden: set[Expr]) -> Expr:
         try:
-            original = sp.sympify(value, strict=True)
+            original: Expr = sp.sympify(value, strict=True)
         except sp.SympifyError:
             original = None
         if isinstance(original, sp.Equality):
-            original = original.lhs - original.rhs
+            original = original.lhs - original.rhs  # pyright: ignore[reportOperatorIssue]
         if not isinstance(original, sp.Expr) or original.has(sp.nan, sp.oo, sp.zoo):
             problems.append(f"{label}: {value!r} is not a finite SymPy expression")
             return sp.S.Zero
@@ -257,7 +256,7 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
         problems.append(f"applied_force has {len(force)} entries for {len(symbols.q)} coordinates")
     result = Expressions(
         symbols,
-        kinetic_energy=sp.ImmutableMatrix([[read("kinetic_energy", kinetic or 0, u)]]),
+        kinetic_energy=sp.ImmutableMatrix([[read("kinetic_energy", 0 if kinetic is None else kinetic, u)]]),
         potential_energy=sp.ImmutableMatrix([[read("potential_energy", potential, u | v)]]),
         constraints=column("constraints", constraints, u | v),
         velocity_constraints=column("velocity_constraints", velocity_constraints, u),
@@ -279,6 +278,17 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
     return result
 
 
+def _number(x: Any) -> Float[Array, ""]:
+    return jnp.asarray(float(x) if isinstance(x, sp.Expr) else x, dtype=float)
+
+
+def _is_number(x: Any) -> bool:
+    try:
+        return np.shape(x) == () and not isinstance(x, str) and bool(not is_concrete(x) or np.isfinite(float(x)))
+    except (TypeError, ValueError):
+        return False
+
+
 def _jacobian(column: Expr, wrt: Sequence[Expr]) -> Expr:
     return sp.ImmutableMatrix(column.rows, len(wrt), lambda i, j: column[i, 0].diff(wrt[j]))
 
@@ -298,7 +308,7 @@ _LATEX = {
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Formulas:
-    """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` them to read the main ones."""
+    """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones."""
 
     system: System
     mass_matrix: Expr
@@ -389,10 +399,10 @@ def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formul
 def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
     """The first rows that are independent, at `q` or, without it, at the best of three random states."""
     random = np.random.default_rng(0)
-    states = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)] if q is None else [(q, t)]
+    states: Any = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)]
     choices = []
-    for q, t in states:
-        q, t = system.vector(q), jnp.asarray(t, dtype=float)
+    for state in states if q is None else [(q, t)]:
+        q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
         scaled = _scaled_constraints(system, q, t)
         kept = jnp.zeros(scaled.shape[0], dtype=bool)
         for i in range(len(kept)):
@@ -402,8 +412,8 @@ def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
             choices.append((np.flatnonzero(kept).tolist(), q, t))
     if not choices:
         raise ModelError("explicit", ["the constraints are not finite at this `q`: give another one"])
-    rows, q, t = max(choices, key=lambda choice: len(choice[0]))
-    check_motion_determined(system, q, t)
+    rows, *state = max(choices, key=lambda choice: len(choice[0]))
+    check_motion_determined(system, *state)
     return rows
 
 
@@ -433,10 +443,19 @@ class _Algebra:
                 self.steps[base] = sp.gcd(self.steps.get(base, 0), k)
         self.waves = {base: (sp.Dummy("s"), sp.Dummy("c")) for base in self.steps}
         self.others: dict[Expr, Expr] = {}
-        symbols = set().union(*(self._polynomial(x).free_symbols for x in entries))
+        encoded = [self._polynomial(x) for x in entries]
+        roots = {z: self._polynomial(x.base) for x, z in list(self.others.items()) if x.is_Pow and x.exp == sp.S.Half}
+        symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots)
         waves = [x for pair in self.waves.values() for x in pair]
         self.field: Any = sp.QQ.frac_field(*waves, *sorted(symbols.difference(waves), key=sp.default_sort_key))
         self.fraction, self.ring = self.field.field, self.field.field.ring
+        fractions = {z: self.field.from_sympy(x) for z, x in roots.items()}
+        one, index = self.ring.one, self.ring.symbols.index
+        rooted = [(index(z), x.numer) for z, x in fractions.items() if x.denom == one]
+        # Which squares to replace, and by what: those of roots, and of sines (0) or cosines (1).
+        self.squares = [
+            rooted + [(k + i, one - self.ring.gens[k + 1 - i] ** 2) for k in range(0, len(waves), 2)] for i in (0, 1)
+        ]
         self.meaning = {symbol: x for x, symbol in self.others.items()}
         for base, (s, c) in self.waves.items():
             self.meaning |= {s: sp.sin(self.steps[base] * base), c: sp.cos(self.steps[base] * base)}
@@ -471,6 +490,8 @@ class _Algebra:
             return x.func(*map(self._polynomial, x.args))
         if x.is_Pow and x.exp.is_Integer:
             return self._polynomial(x.base) ** x.exp
+        if x.is_Pow and x.exp.is_Rational and x.exp.q == 2 and x.exp != sp.S.Half:
+            return self._polynomial(sp.sqrt(x.base)) ** x.exp.p
         if isinstance(x, sp.tan):
             return self._polynomial(sp.sin(x.args[0])) / self._polynomial(sp.cos(x.args[0]))
         if isinstance(x, _WAVES):
@@ -483,14 +504,13 @@ class _Algebra:
         return x if x.is_Rational or x.is_Symbol else self.others.setdefault(x, sp.Dummy("z"))
 
     def _normal(self, p: Any, replaced: int = 0) -> Any:
-        """The polynomial `p` without squares of sines (of cosines, if `replaced` is 1)."""
-        for k in range(0, 2 * len(self.waves), 2):
-            i, other = k + replaced, self.ring.gens[k + 1 - replaced]
+        """The polynomial `p` without squares of roots and of sines (of cosines, if `replaced` is 1)."""
+        for i, square in self.squares[replaced]:
             parts: dict[int, dict] = {}
             for powers, factor in p.items():
                 half, odd = divmod(powers[i], 2)
                 parts.setdefault(half, {})[(*powers[:i], odd, *powers[i + 1 :])] = factor
-            p = sum((self.ring.from_dict(x) * (1 - other**2) ** half for half, x in parts.items()), self.ring.zero)
+            p = sum((self.ring.from_dict(x) * square**half for half, x in parts.items()), self.ring.zero)
         return p
 
     def _tidy(self, x: Any) -> Any:

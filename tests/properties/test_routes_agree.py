@@ -22,7 +22,7 @@ def orthogonal(rng, n):
 
 @st.composite
 def problems(draw, independent=False):
-    """Mass matrix, force, constraint rows and right side; rows redundant, duplicated, scaled; mass perhaps semidefinite."""
+    """Mass, force, rows and right side; rows redundant, duplicated, scaled; mass perhaps semidefinite."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rank = draw(st.integers(1, 5))
     massless = draw(st.integers(0, rank))

@@ -32,7 +32,7 @@ def test_gradients_match_finite_differences(function, at):
     for i in range(2):
         step = h * jnp.eye(2)[i]
         near, far = (value(at + k * step) - value(at - k * step) for k in (1, 2))
-        assert gradient[i] == pytest.approx((8 * near - far) / (12 * h), rel=1e-6)
+        assert float(gradient[i]) == pytest.approx(float((8 * near - far) / (12 * h)), rel=1e-6)
 
 
 def test_a_thousand_variations_in_one_vmap():

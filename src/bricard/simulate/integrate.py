@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bricard.equations.problem import equilibrate, row_variation, state_problem
+from bricard.equations.problem import equilibrate, row_variation
 from bricard.equations.route import Route
 from bricard.simulate.inputs import Input
-from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
+from bricard.simulate.stabilize import Project, Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
 
 NORMAL_ERROR_WEIGHT = 1e-3
@@ -63,9 +63,7 @@ def vector_field(t: Scalar, y: State, setting: Setting) -> State:
     """Rates of coordinates, velocities and work."""
     system, (q, v, _) = setting.system, y
     u = setting.feed(t, q, v)
-    problem = state_problem(system, q, v, u, t, setting.variation)
-    if isinstance(setting.stabilization, Baumgarte):
-        problem = eqx.tree_at(lambda p: p.target, problem, setting.stabilization.target(problem))
+    problem = stabilized_problem(system, q, v, u, t, setting.stabilization, setting.variation)
     scaled, units = equilibrate(problem)
     acceleration = setting.method.acceleration(scaled) * units.columns
     by_constraints = v @ (problem.mass @ acceleration - problem.force)

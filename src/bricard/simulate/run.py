@@ -43,8 +43,8 @@ def simulate(
     method: Route = Proximal(),  # noqa: B008 (immutable)
     stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
     solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
-    rtol: ArrayLike = 1e-11,
-    atol: ArrayLike = 1e-11,
+    rtol: ArrayLike = 1e-10,
+    atol: ArrayLike = 1e-10,
     dt: ArrayLike | None = None,
     save: int | VectorLike = 501,
     t0: ArrayLike = 0.0,
@@ -59,8 +59,7 @@ def simulate(
     - `u`: constant inputs (nu,), or a function of time. `controller`: a function `(t, q, v) -> u` instead.
     - `method`: the route to the acceleration. `stabilization`: `Project()`, `Baumgarte(alpha, beta)` or None.
     - `solver`: any diffrax solver; implicit ones (`diffrax.Kvaerno5()`) for stiff systems. Steps adapt to `rtol` and
-      `atol` unless `dt` fixes them. Between its steps a solver interpolates, less accurately than it steps: with the
-      default one expect saved states to some 50 times the tolerance.
+      `atol`, and onto the times to be saved, unless `dt` fixes them (then what is saved between steps is interpolated).
     - `save`: how many evenly spaced states to keep, or the times to keep.
     - `throw`: raise `SimulationError` (with the run so far) on failure, or return what there is with its status.
     - `progress`: show it. `adjoint`: how derivatives are taken (diffrax); the default serves `jax.grad`.
@@ -90,6 +89,7 @@ def simulate(
     trajectory = Trajectory(
         system=system,
         method=method,
+        stabilization=stabilization,
         feed=feed,
         t=run.t,
         q=run.states.q,
@@ -170,7 +170,7 @@ _residuals = eqx.filter_jit(residuals)
 
 
 def _with_tolerances(solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike) -> diffrax.AbstractSolver:
-    """With fixed steps, implicit solvers have no step size controller to take the tolerances of their equations from."""
+    """With fixed steps, implicit solvers cannot take the tolerances of their equations from the step size controller."""
     if not isinstance(solver, diffrax.AbstractImplicitSolver):
         return solver
     finder = diffrax.VeryChord(rtol=jnp.asarray(rtol, float), atol=jnp.asarray(atol, float))
@@ -181,13 +181,15 @@ def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeCo
     if dt is not None:
         return diffrax.ConstantStepSize()
     smallest = 1e-13 * (times[-1] - times[0])
-    return diffrax.PIDController(  # pyright: ignore[reportCallIssue]
+    adaptive = diffrax.PIDController(  # pyright: ignore[reportCallIssue]
         rtol=jnp.asarray(rtol, float),
         atol=jnp.asarray(atol, float),
         dtmin=smallest,
         force_dtmin=False,
         norm=_state_norm,
     )
+    # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
+    return diffrax.ClipStepSizeController(adaptive, step_ts=times)
 
 
 def _state_norm(error: State) -> Float[Array, ""]:

@@ -82,7 +82,7 @@ class Chart {
         pen = "L";
       }
     });
-    return d + (values.length === 1 ? "h3" : "");
+    return d && values.length === 1 ? `${d}h3` : d;
   }
   axes(width, height) {
     const { svg, margin, plot, data } = this;

@@ -7,8 +7,8 @@
   const span = last - first;
   let [time, playing, before, scene] = [first, false, null, null];
 
-  const charts = data.plots.map((plot) => new Chart(find("plots"), plot, data, (t) => seek(t, true)));
-  if (charts.length) find("stage").hidden = false;
+  const charts = [];
+  find("stage").hidden = !data.plots.length;
   if (data.scene) {
     const [width, height] = [0, 1].map((c) => data.scene.high[c] - data.scene.low[c]);
     const wide = data.scene.dimension === 2 && width > 4 * height;
@@ -18,10 +18,11 @@
     find("hint").hidden = !scene.spatial;
     for (const [i, name] of data.scene.groups.slice(0, 8).entries()) {
       const entry = element("li", {}, find("links"));
-      element("i", { style: `background: var(--c${i % 8})` }, entry);
+      element("i", { style: `background: var(--c${i})` }, entry);
       entry.append(name);
     }
   }
+  for (const plot of data.plots) charts.push(new Chart(find("plots"), plot, data, (t) => seek(t, true)));
   find("picture").hidden = find("trace-label").hidden = !data.scene;
 
   function show() {
