@@ -123,6 +123,11 @@ class TestRun:
             np.testing.assert_array_equal(saved["q"], table[:, 1:3])
         assert (tmp_path / "out.svg").read_text().startswith("<?xml")
 
+    def test_a_start_beside_the_constraints_is_moved(self):
+        result = call("run", "slider-crank", "--q=0.3,-0.55")
+        assert result.exit_code == 0, result.output
+        assert "The start was moved onto the constraints." in result.stdout
+
     def test_a_failed_run_is_kept(self, model, tmp_path):
         page = tmp_path / "torn.html"
         result = call("run", f"{model}:Swing", "--set", "end=1.5", "--q=1", "--t-end", 2, "-o", page)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -162,7 +162,9 @@ def _start() -> None:
 
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bricard" / "jax"
-        jax.config.update("jax_compilation_cache_dir", str(cache))
+        with suppress(OSError):  # where there is no place for it, it works without
+            cache.mkdir(parents=True, exist_ok=True)
+            jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
@@ -269,7 +271,8 @@ def _report(summary: Summary, output: Path | None) -> None:
     if output is not None:
         _row("written to", str(output))
     if summary.failed:
-        _complain(summary.status, "What there is of the run was kept.")
+        kept = "-o file.html keeps what there is of it." if output is None else f"What there is of it is in {output}."
+        _complain(summary.status, kept)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -453,12 +456,13 @@ def _in_background(work: Callable[[], T], stage: str | Callable[[], str]) -> T:
         except BaseException as error:
             outcome.append((None, error))
 
-    threading.stack_size(64 * 1024 * 1024)  # the compiler recurses deeply; some systems give threads little
+    usual = threading.stack_size(64 * 1024 * 1024)  # the compiler recurses deeply; some systems give threads little
     thread = threading.Thread(target=keep, daemon=True)
     began = time.monotonic()
     try:
         with Console(stderr=True).status("") as status:
             thread.start()
+            threading.stack_size(usual)
             while thread.is_alive():
                 thread.join(0.1)
                 doing = stage if isinstance(stage, str) else stage()
@@ -498,7 +502,8 @@ def _fail(error: Exception) -> NoReturn:
     from bricard.errors import BricardError, ModelError
 
     problem, *more = str(error).splitlines() or [""]
-    advice = "; ".join(line.strip(" -") for line in more) or "--debug shows where."
+    usual = "`bricard --help` explains the commands." if isinstance(error, ModelError) else "--debug shows where."
+    advice = "; ".join(line.strip(" -") for line in more) or usual
     if not isinstance(error, BricardError):
         problem = f"{type(error).__name__}: {problem}"
     _complain(problem, advice)

@@ -128,7 +128,9 @@ class System(bricard.system.System):
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(arguments: tuple[Expr, ...], matrix: Expr) -> Callable[..., list]:
-    return sp.lambdify(arguments, list(matrix), modules="jax", cse=True, dummify=True)
+    # JAX takes no integers beyond 64 bits, which exact fractions may contain.
+    long = {x: sp.Float(x, 17) for x in matrix.atoms(sp.Rational) if max(abs(x.p), x.q) > 2**53}
+    return sp.lambdify(arguments, list(matrix.xreplace(long)), modules="jax", cse=True, dummify=True)
 
 
 # -- reading what a user wrote -----------------------------------------------------------------------------------------
@@ -445,7 +447,8 @@ class _Algebra:
         self.others: dict[Expr, Expr] = {}
         encoded = [self._polynomial(x) for x in entries]
         roots = {z: self._polynomial(x.base) for x, z in list(self.others.items()) if x.is_Pow and x.exp == sp.S.Half}
-        symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots)
+        # With a symbol more than needed, since a field needs one.
+        symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots, [sp.Dummy("z")])
         waves = [x for pair in self.waves.values() for x in pair]
         self.field: Any = sp.QQ.frac_field(*waves, *sorted(symbols.difference(waves), key=sp.default_sort_key))
         self.fraction, self.ring = self.field.field, self.field.field.ring

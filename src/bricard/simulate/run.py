@@ -170,7 +170,7 @@ _residuals = eqx.filter_jit(residuals)
 
 
 def _with_tolerances(solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike) -> diffrax.AbstractSolver:
-    """With fixed steps, implicit solvers cannot take the tolerances of their equations from the step size controller."""
+    """With fixed steps there is no step size controller to give implicit solvers their tolerances."""
     if not isinstance(solver, diffrax.AbstractImplicitSolver):
         return solver
     finder = diffrax.VeryChord(rtol=jnp.asarray(rtol, float), atol=jnp.asarray(atol, float))
