@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -35,6 +35,8 @@ except ImportError as error:
 
 Expr = Any
 """A SymPy expression or matrix. From users also a number, never a string: SymPy would execute it."""
+Rows = Any
+"""A list of expressions, or a SymPy column of them."""
 
 
 class System(bricard.system.System):
@@ -65,9 +67,9 @@ class System(bricard.system.System):
         *,
         kinetic_energy: Expr = None,
         potential_energy: Expr = 0,
-        constraints: Iterable[Expr] = (),
-        velocity_constraints: Iterable[Expr] = (),
-        applied_force: Iterable[Expr] = (),
+        constraints: Rows = (),
+        velocity_constraints: Rows = (),
+        applied_force: Rows = (),
         inputs: Sequence[Expr] = (),
         parameters: Mapping[Expr, Any] | None = None,
         velocities: Sequence[Expr] | None = None,
@@ -242,7 +244,7 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
         problems.extend(f"{label} must not depend on {x}" for x in misplaced)
         return result
 
-    def column(label: str, values: Iterable[Expr], forbidden: set[Expr]) -> Expr:
+    def column(label: str, values: Rows, forbidden: set[Expr]) -> Expr:
         entries = [read(f"{label}[{i}]", value, forbidden) for i, value in enumerate(values)]
         return sp.ImmutableMatrix(len(entries), 1, entries)
 
@@ -335,7 +337,8 @@ class Formulas:
         matrix = self._formula(name)
 
         def evaluate(system: System, q: Vector, v: Vector, u: Vector | None = None, t: Scalar = 0.0) -> Array:
-            value = system.evaluate(matrix, jnp.asarray(q), jnp.asarray(v), u, t)
+            u = jnp.zeros(system.nu) if u is None else u
+            value = system.evaluate(matrix, system.vector(q), system.vector(v, "v"), system.vector(u, "u"), t)
             return value if name in ("mass_matrix", "constraint_matrix") else value[:, 0]
 
         return evaluate
@@ -358,7 +361,7 @@ class Formulas:
         return getattr(self, name)
 
 
-def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
+def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
     """Accelerations, multipliers and constraint forces of a small system as formulas of the state and the inputs.
 
     Redundant constraint rows are left out; which ones are, is decided at the configuration `q` and time `t`, without
@@ -382,20 +385,23 @@ def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formul
     kept = _independent_rows(system, q, t)
     n, r, m = len(symbols.q), len(kept), rows.rows
     basis = matrix.extract(kept, range(n))
-    zeros = functools.partial(DomainMatrix.zeros, domain=algebra.field)
-    kkt = mass.hstack(-basis.transpose()).vstack(basis.hstack(zeros((r, r))))
-    wanted = DomainMatrix.eye((n + r, n + r), algebra.field).vstack(zeros((n, n)).hstack(basis.transpose()))
-    solution = algebra.solve(kkt, (force - bias).vstack(target.extract(kept, [0])), wanted)
-    acceleration, loads, reaction = (solution.extract(i, [0]) for i in np.split(range(2 * n + r), [n, n + r]))
-    multipliers = loads if r == m else zeros((m, 1))
-    if 0 < r < m:
-        # A = Cᵀ R with the rows R that are kept; of all λ with C λ = loads, the least.
-        share = algebra.solve(basis * basis.transpose(), basis * matrix.transpose())
-        multipliers = share.transpose() * algebra.solve(share * share.transpose(), loads)
-    results = [algebra.decode(x) for x in (mass, bias, matrix, target, acceleration, multipliers, reaction)]
-    products = results[2].T * results[5]
-    results[6] = sp.ImmutableMatrix([min(pair, key=sp.count_ops) for pair in zip(results[6], products, strict=True)])
-    return Formulas(system, *map(symbols.restore, results), rows=tuple(kept))
+    kkt = mass.hstack(-basis.transpose()).vstack(basis.hstack(DomainMatrix.zeros((r, r), algebra.field)))
+    solution = algebra.solve(kkt, (force - bias).vstack(target.extract(kept, [0])))
+    acceleration, loads = solution.extract(range(n), [0]), solution.extract(range(n, n + r), [0])
+    multipliers = algebra.decode(loads)
+    reaction = algebra.decode(basis.transpose()) * multipliers
+    if sum(len(x.numer) for x in loads.to_list_flat()) < 100:
+        # Multiplied out, much may cancel. Of a long formula it would only take time.
+        pairs = zip(reaction, algebra.decode(basis.transpose() * loads), strict=True)
+        reaction = sp.Matrix(n, 1, [min(pair, key=sp.count_ops) for pair in pairs])
+    if r < m:
+        # Of all λ with the same effect, the least: with the rows R that are kept and S = R Aᵀ, Sᵀ(S Sᵀ)⁻¹R Rᵀ loads.
+        overlap, gram = basis * matrix.transpose(), basis * basis.transpose()
+        shares = overlap.transpose() * algebra.solve(overlap * overlap.transpose(), gram)
+        multipliers = algebra.decode(shares) * multipliers
+    terms = (algebra.decode(x) for x in (mass, bias, matrix, target, acceleration))
+    results = (symbols.restore(sp.ImmutableMatrix(x)) for x in (*terms, multipliers, reaction))
+    return Formulas(system, *results, rows=tuple(kept))
 
 
 def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
@@ -468,21 +474,19 @@ class _Algebra:
         entries = [self._tidy(self.field.from_sympy(self._polynomial(_exact(x)))) for x in matrix]
         return DomainMatrix.from_list_flat(entries, matrix.shape, self.field)
 
-    def solve(self, matrix: Any, rhs: Any, left: Any = None) -> Any:
-        """`matrix⁻¹ rhs`, or `left matrix⁻¹ rhs`; by the adjugate, so that no pivot has to be told from zero."""
-        left = DomainMatrix.eye(matrix.shape, self.field) if left is None else left
+    def solve(self, matrix: Any, rhs: Any) -> Any:
+        """`matrix⁻¹ rhs`; by the adjugate, so that no pivot has to be told from zero."""
         scale, matrix = matrix.clear_denoms_rowwise(convert=True)
-        below_left, left = left.clear_denoms(convert=True)
-        below_right, rhs = (scale.convert_to(self.field) * rhs).clear_denoms(convert=True)
+        divisor, rhs = (scale.convert_to(self.field) * rhs).clear_denoms(convert=True)
         adjugate, determinant = matrix.adj_det()
-        below = self._normal(determinant) * below_left.element * below_right.element
+        below = self._normal(determinant) * divisor.element
         result = []
-        for row in (left * adjugate).to_list():
+        for row in adjugate.to_list():
             row = [self._normal(x) for x in row]
             common = functools.reduce(lambda a, b: a.gcd(b), row, below)
             above = DomainMatrix([[x.exquo(common) for x in row]], (1, len(row)), rhs.domain) * rhs
             result += [self._tidy(self.fraction(x) / self.fraction(below.exquo(common))) for x in above.to_list_flat()]
-        return DomainMatrix.from_list_flat(result, (left.shape[0], rhs.shape[1]), self.field)
+        return DomainMatrix.from_list_flat(result, rhs.shape, self.field)
 
     def decode(self, matrix: Any) -> Expr:
         """A matrix of fractions as short SymPy expressions."""
