@@ -14,7 +14,8 @@ pytest.importorskip("typer", reason="the command line needs typer: pip install '
 from typer.testing import CliRunner
 
 import bricard
-from bricard.cli import BAD_USAGE, FAILED, INTERRUPTED, app
+from bricard.cli.commands import app
+from bricard.cli.terminal import BAD_USAGE, FAILED, INTERRUPTED
 
 SOURCE = Path(bricard.__file__).parent
 

@@ -239,7 +239,7 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
         result = original.xreplace(symbols.stand_ins)
         unknown = (original.atoms(sp.Derivative) - symbols.stand_ins.keys()) | result.atoms(AppliedUndef)
         for x in unknown | (result.free_symbols - set(symbols.arguments)):
-            strangers.setdefault(x, []).append(label)
+            strangers.setdefault(symbols.restore(x), []).append(label)
         misplaced = sorted(str(symbols.restore(x)) for x in result.free_symbols & forbidden)
         problems.extend(f"{label} must not depend on {x}" for x in misplaced)
         return result
@@ -382,7 +382,8 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
     motion = (_jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force)
     algebra = _Algebra(*motion, *(constraint := (_jacobian(rows, symbols.v), -rate(rows))))
     mass, bias, force, matrix, target = map(algebra.encode, (*motion, *constraint))
-    kept = _independent_rows(system, q, t)
+    shortest_first = sorted(range(rows.rows), key=lambda i: sp.count_ops(rows[i, 0]))
+    kept = _independent_rows(system, shortest_first, q, t)
     n, r, m = len(symbols.q), len(kept), rows.rows
     basis = matrix.extract(kept, range(n))
     kkt = mass.hstack(-basis.transpose()).vstack(basis.hstack(DomainMatrix.zeros((r, r), algebra.field)))
@@ -404,8 +405,8 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
     return Formulas(system, *results, rows=tuple(kept))
 
 
-def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
-    """The first rows that are independent, at `q` or, without it, at the best of three random states."""
+def _independent_rows(system: System, order: Sequence[int], q: Vector | None, t: Scalar) -> list[int]:
+    """The first rows in this order that are independent, at `q` or, without it, at the best of three random states."""
     random = np.random.default_rng(0)
     states: Any = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)]
     choices = []
@@ -413,7 +414,7 @@ def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
         q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
         scaled = _scaled_constraints(system, q, t)
         kept = jnp.zeros(scaled.shape[0], dtype=bool)
-        for i in range(len(kept)):
+        for i in order:
             more = kept.at[i].set(True)
             kept = more if rank(jnp.where(more[:, None], scaled, 0.0)) > jnp.sum(kept) else kept
         if np.all(np.isfinite(scaled)):

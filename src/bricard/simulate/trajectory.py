@@ -87,6 +87,8 @@ class Trajectory(eqx.Module):
     result: diffrax.RESULTS
     stats: dict[str, Any]
     """Numbers of steps taken, accepted, rejected."""
+    settings: dict[str, str] = eqx.field(static=True, default_factory=dict)
+    """How it was run: solver, tolerances."""
     failure: str | None = eqx.field(static=True, default=None)
     """Why the run stopped early, if it did."""
 
