@@ -195,7 +195,10 @@ def test_system_and_formulas_are_those_of_a_system_written_by_hand(name):
     assert (ours.coordinates, ours.nu, ours.n_constraints) == (theirs.coordinates, theirs.nu, theirs.n_constraints)
     state = states(ours)
     expected = terms(theirs, *state) | solution(theirs, *state)
-    for key, value in (terms(ours, *state) | solution(ours, *state)).items():
+    mine = terms(ours, *state)
+    if name in ("slider-crank", "particle"):  # enough: what follows from equal terms is equal
+        mine |= solution(ours, *state)
+    for key, value in mine.items():
         np.testing.assert_allclose(value, expected[key], rtol=1e-12, atol=1e-12, err_msg=key)
     assert_formulas_hold(symbolic.explicit(ours), ours, state, expected)
 
@@ -272,7 +275,7 @@ def test_plain_symbols_and_given_velocities():
     system = symbolic.System(
         [a, b, c],
         velocities=[va, vb, vc],
-        kinetic_energy=m / 2 * (va**2 + vb**2) + m * l**2 / 6 * vc**2,
+        kinetic_energy=sp.Matrix([[va, vb, vc]]) * sp.diag(m, m, m * l**2 / 3) * sp.Matrix([va, vb, vc]) / 2,
         potential_energy=m * g * b,
         constraints=[a - l * sp.sin(c), b + l * sp.cos(c)],
         applied_force=sp.Matrix([0, 0, tau]),
@@ -283,6 +286,26 @@ def test_plain_symbols_and_given_velocities():
     names = dict(zip((theta.diff(), x, y, theta), (vc, a, b, c), strict=True))
     mine, theirs = symbolic.explicit(system), symbolic.explicit(pendulum())
     assert sp.expand(mine.constraint_force - theirs.constraint_force.xreplace(names)) == sp.zeros(3, 1)
+
+
+def test_algebra_keeps_values():
+    a, b = sp.symbols("a b")
+    odd = [
+        sp.tan(a + b) * sp.cos(a / 2) ** 5 / (1 + sp.sin(3 * a - b)),
+        sp.sqrt(1 + a**2) ** 3 * sp.sqrt(2) / sp.sqrt(sp.cos(a) + 2),
+        sp.exp(sp.sin(a)) * sp.cos(a + sp.pi / 3) * sp.Piecewise((a, a > 0), (b, True)) - 0.1 * sp.sin(1.5 * b),
+        sp.sqrt(a / b) * sp.Abs(a - b) ** sp.Rational(1, 3) * sp.sin(0.3) / a**b,
+    ]
+    matrix = sp.ImmutableMatrix(2, 2, odd)
+    algebra = symbolic._Algebra(matrix)
+    code = algebra.encode(matrix)
+    point = {a: sp.Rational(7, 10), b: sp.Rational(4, 10)}
+    for got, expected in (
+        (algebra.decode(code), matrix),
+        (algebra.decode(algebra.solve(code, code * code)), matrix),
+        (algebra.decode(algebra.solve(code, code)), sp.eye(2)),
+    ):
+        assert max(abs(x) for x in (got - expected).subs(point).evalf(30)) < 1e-13
 
 
 def test_equal_systems_are_compiled_once():
@@ -337,7 +360,10 @@ BAD = {
         ["velocity_constraints[0] is not linear in the velocities", "applied_force[1] is not linear in the inputs"],
     ),
     "too few forces": ({"applied_force": [tau]}, ["applied_force has 1 entries for 3 coordinates"]),
-    "no expression": ({"constraints": ["x - y", x < y, sp.nan]}, ["'x - y'", "x(t) < y(t)", "nan is not a finite"]),
+    "no expression": (
+        {"constraints": ["x - y", x < y, sp.nan, sp.Matrix([x, y])]},
+        ["'x - y'", "x(t) < y(t)", "nan is not a finite", "Matrix"],
+    ),
     "no number": ({"parameters": {m: "2", l: np.nan, g: [1.0], tau: sp.pi * x}}, ["'2'", "nan", "[1.0]", "pi*x(t)"]),
     "no symbol": ({"parameters": {"m": 2.0, m: 1.0}, "inputs": [2 * tau]}, ["parameters: 'm'", "inputs: 2*tau"]),
     "two meanings": ({"inputs": [m]}, ["the symbol m is given twice"]),

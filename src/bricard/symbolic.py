@@ -50,7 +50,8 @@ class System(bricard.system.System):
     - `velocity_constraints`: the same with velocities, in which they are linear (rolling, a knife edge);
     - `applied_force`: an entry for each coordinate, linear in the symbols given as `inputs`, which become `u`;
     - `parameters`: `{symbol: number}`. The numbers are leaves of the pytree, to vmap over and to differentiate by;
-      `system.replace(l=0.5)` is the same system with another value.
+      `system.replace(l=0.5)` is the same system with another value;
+    - `time`: what the coordinates are functions of; if they are plain symbols and it is not given, `Symbol("t")`.
     """
 
     parameters: dict[str, Float[Array, ""]]
@@ -192,13 +193,14 @@ class Expressions:
 
 
 def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
+    coordinates, inputs = tuple(coordinates), tuple(inputs)
     functions = [c for c in coordinates if isinstance(c, AppliedUndef)]
     time = time if time is not None else functions[0].args[0] if functions else sp.Symbol("t")
     names = (sp.Symbol, AppliedUndef)
     kinds = {"coordinates": names, "velocities": (*names, sp.Derivative), "inputs": names}
-    given = {"coordinates": coordinates, "velocities": velocities or (), "inputs": inputs}
+    given = {"coordinates": coordinates, "velocities": () if velocities is None else velocities, "inputs": inputs}
     given |= {"time": [time], "parameters": parameters}
-    problems = [] if len(coordinates) else ["`coordinates` is empty"]
+    problems = [] if coordinates else ["`coordinates` is empty"]
     for label, symbols in given.items():
         odd = [x for x in symbols if not isinstance(x, kinds.get(label, sp.Symbol))]
         problems += [f"{label}: {x!r} is not a SymPy symbol" for x in odd]
@@ -211,7 +213,7 @@ def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
         problems.append(f"velocities: {len(velocities)} for {len(coordinates)} coordinates")
     bad = {p: x for p, x in parameters.items() if not _is_number(x)}
     problems += [f"parameters: the value of {p} must be a finite number, not {x!r}" for p, x in bad.items()]
-    result = Symbols(tuple(coordinates), tuple(velocities), tuple(inputs), time, tuple(parameters))
+    result = Symbols(coordinates, tuple(velocities), inputs, time, tuple(parameters))
     for label, symbols in (("symbol", result.originals), ("parameter", [str(p) for p in parameters])):
         repeated = sorted({str(x) for x in symbols if list(symbols).count(x) > 1})
         problems += [f"the {label} {x} is given twice" for x in repeated]
@@ -232,7 +234,9 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
             original = None
         if isinstance(original, sp.Equality):
             original = original.lhs - original.rhs  # pyright: ignore[reportOperatorIssue]
-        if not isinstance(original, sp.Expr) or original.has(sp.nan, sp.oo, sp.zoo):
+        if isinstance(original, sp.MatrixBase) and original.shape == (1, 1):
+            original = original[0, 0]  # `v.T * M * v / 2` is a matrix
+        if not isinstance(original, sp.Expr) or original.is_Matrix or original.has(sp.nan, sp.oo, sp.zoo):
             problems.append(f"{label}: {value!r} is not a finite SymPy expression")
             return sp.S.Zero
         original = original.doit()
@@ -310,7 +314,7 @@ _LATEX = {
 }
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Formulas:
     """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones."""
 
@@ -345,13 +349,14 @@ class Formulas:
 
     def latex(self, name: str = "constraint_force") -> str:
         """The formula called `name` as a LaTeX equation."""
-        return f"{_LATEX.get(name)} = {vlatex(self._formula(name))}"
+        formula = self._formula(name)
+        return f"{_LATEX[name]} = {vlatex(formula)}"
 
     def __str__(self) -> str:
-        coordinates, lines = self.system.coordinates, []
+        lines = []
         for name in ("acceleration", "constraint_force", "multipliers"):
-            labels = self.system.row_names if name == "multipliers" else coordinates
-            lines += [name.replace("_", " ") + ":"]
+            labels = self.system.row_names if name == "multipliers" else self.system.coordinates
+            lines.append(name.replace("_", " ") + ":")
             lines += [f"  {label}: {vsstrrepr(x)}" for label, x in zip(labels, self._formula(name), strict=True)]
         return "\n".join(lines)
 
@@ -364,9 +369,10 @@ class Formulas:
 def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
     """Accelerations, multipliers and constraint forces of a small system as formulas of the state and the inputs.
 
-    Redundant constraint rows are left out; which ones are, is decided at the configuration `q` and time `t`, without
-    `q` at a random one. Give a `q` that meets the constraints, and is no singular position, if rows depend on each
-    other only when the constraints are met, as with parallel cranks: the formulas hold where they are met, then.
+    Of dependent constraint rows the shortest are used. Which ones depend on others is decided at the configuration `q`
+    and the time `t`; without `q`, at a random one. Give a `q` that meets the constraints, and is no singular position,
+    if rows depend on each other only where the constraints are met, as with parallel cranks; then the formulas hold
+    only there. Coordinates and rows together should be six or so; more if the mass matrix is diagonal.
     """
     if not isinstance(system, System):
         raise ModelError("explicit", [f"needs a symbolic.System, got {type(system).__name__}"])
@@ -379,9 +385,12 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
     momentum = _jacobian(e.kinetic_energy, symbols.v).T
     slope = _jacobian(e.kinetic_energy - e.potential_energy, symbols.q).T
     rows = sp.ImmutableMatrix(rate(e.constraints)).col_join(e.velocity_constraints)
-    motion = (_jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force)
-    algebra = _Algebra(*motion, *(constraint := (_jacobian(rows, symbols.v), -rate(rows))))
-    mass, bias, force, matrix, target = map(algebra.encode, (*motion, *constraint))
+    given = (
+        *(_jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force),
+        *(_jacobian(rows, symbols.v), -rate(rows)),
+    )
+    algebra = _Algebra(*given)
+    mass, bias, force, matrix, target = map(algebra.encode, given)
     shortest_first = sorted(range(rows.rows), key=lambda i: sp.count_ops(rows[i, 0]))
     kept = _independent_rows(system, shortest_first, q, t)
     n, r, m = len(symbols.q), len(kept), rows.rows

@@ -62,8 +62,8 @@ def _contents(system: System) -> tuple[list[str], int]:
 
 
 @eqx.filter_jit
-def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Float[Array, "f n d"]]:
-    def at(q: Vector, t: Scalar) -> dict[str, Float[Array, "n d"]]:
+def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Array]:
+    def at(q: Vector, t: Scalar) -> dict[str, Array]:  # of any shape: `_checked` tells which one is wrong
         return {
             name: jnp.asarray(points, dtype=float) for name, points in system.drawing(system.normalize(q), t).items()
         }
