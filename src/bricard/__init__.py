@@ -28,6 +28,7 @@ from bricard.equations import length_metric as length_metric  # noqa: E402
 from bricard.equations import limits_metric as limits_metric  # noqa: E402
 from bricard.equations import mass_metric as mass_metric  # noqa: E402
 from bricard.equations import mobility as mobility  # noqa: E402
+from bricard.equations import reactions as reactions  # noqa: E402
 from bricard.equations import split_force as split_force  # noqa: E402
 from bricard.errors import AssemblyError as AssemblyError  # noqa: E402
 from bricard.errors import BricardError as BricardError  # noqa: E402
@@ -35,6 +36,15 @@ from bricard.errors import ModelError as ModelError  # noqa: E402
 from bricard.errors import RankError as RankError  # noqa: E402
 from bricard.errors import SimulationError as SimulationError  # noqa: E402
 from bricard.errors import UndeterminedMotionError as UndeterminedMotionError  # noqa: E402
+from bricard.mechanism import Mechanism as Mechanism  # noqa: E402
+from bricard.mechanism import box as box  # noqa: E402
+from bricard.mechanism import compound as compound  # noqa: E402
+from bricard.mechanism import cylinder as cylinder  # noqa: E402
+from bricard.mechanism import plate as plate  # noqa: E402
+from bricard.mechanism import point_mass as point_mass  # noqa: E402
+from bricard.mechanism import rigid as rigid  # noqa: E402
+from bricard.mechanism import rod as rod  # noqa: E402
+from bricard.mechanism import sphere as sphere  # noqa: E402
 from bricard.simulate import Assembly as Assembly  # noqa: E402
 from bricard.simulate import Baumgarte as Baumgarte  # noqa: E402
 from bricard.simulate import Project as Project  # noqa: E402

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.dynamics import Dynamics, solve
 from bricard.equations.problem import row_variation, state_problem
+from bricard.equations.reactions import Reactions, reactions_along
 from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
 from bricard.simulate.inputs import Input
@@ -129,6 +130,11 @@ class Trajectory(eqx.Module):
     def energy(self) -> Energy:
         """Energies, and their balance with the work done."""
         return self._along.energy
+
+    @functools.cached_property
+    def reactions(self) -> Reactions:
+        """Of a mechanism, the force and moment of every joint on its child body: `reactions["A"].force`."""
+        return reactions_along(self.system, self.q, self.v, self.acceleration, self.u, self.t)
 
     @property
     def succeeded(self) -> Bool[Array, ""]:
