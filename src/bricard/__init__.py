@@ -1,11 +1,18 @@
 """Mechanical systems under constraints: closed loops, redundant constraints, singular positions.
 
-Importing bricard switches JAX to 64 bits, for the whole process: constraints cannot be kept in single precision.
+Importing bricard changes two settings of JAX, for the whole process: 64-bit floats, since constraints cannot be kept
+in single precision; and single-threaded linear algebra on the CPU, since XLA's thread pool can deadlock on vmapped
+programs (matrices here are small, nothing is lost; set `XLA_FLAGS=--xla_cpu_multi_thread_eigen=true` to keep it).
 """
+
+import os
 
 import jax
 
 jax.config.update("jax_enable_x64", True)
+if "xla_cpu_multi_thread_eigen" not in os.environ.get("XLA_FLAGS", ""):
+    # Read when JAX starts its backend, which it does at the first array.
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
 
 from bricard import gallery as gallery  # noqa: E402
 from bricard.equations import AugmentedLagrangian as AugmentedLagrangian  # noqa: E402

@@ -53,13 +53,13 @@ def quaternion_rate(
     return jnp.einsum("iab,...a,...b->...i", _RATE, quaternion, omega)
 
 
-def axis_angle(axis: Float[Array, "3"], angle: Float[Array, ""] | float) -> Float[Array, "4"]:
+def axis_angle(axis: Float[Array, " 3"], angle: Float[Array, ""] | float) -> Float[Array, " 4"]:
     """Unit quaternion of the rotation by `angle` (rad) about `axis`, which need not be a unit vector."""
     direction = axis / jnp.linalg.norm(axis)
     return jnp.concatenate([jnp.cos(angle / 2)[None], jnp.sin(angle / 2) * direction])
 
 
-def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Array, "4"]:
+def quaternion_product(p: Float[Array, " 4"], q: Float[Array, " 4"]) -> Float[Array, " 4"]:
     """Composition of rotations: first `q`, then `p`."""
     w, a = p[0], p[1:]
     s, b = q[0], q[1:]

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, as_vector, is_concrete
 
 Scalar = Float[Array, ""] | float
+VectorLike = ArrayLike | Sequence[Any]  # what users may pass for a vector; `System.vector` checks it
 Vector = Float[Array, "_"]
 Matrix = Float[Array, "_ _"]
 
@@ -186,7 +188,7 @@ class System(eqx.Module):
             )
         return jnp.array([known.index(n) for n in names], dtype=int)
 
-    def vector(self, q: object, kind: str = "q") -> Vector:
+    def vector(self, q: Any, kind: str = "q") -> Vector:
         """`q`, `v` or `u` as a checked array of the right length."""
         sizes = {
             "q": (self.nq, self.coordinates),
@@ -268,9 +270,7 @@ class System(eqx.Module):
             except Exception as error:
                 problems.append(f"`{name}` fails: {type(error).__name__}: {str(error).splitlines()[0]}")
                 continue
-            fits = len(shape) == len(expected) and all(
-                e in (None, s) for e, s in zip(expected, shape, strict=True)
-            )
+            fits = len(shape) == len(expected) and all(e in (None, s) for e, s in zip(expected, shape, strict=True))
             if not fits:
                 problems.append(f"`{name}` returns an array of shape {shape}, expected {_written(expected)}")
         if not problems:

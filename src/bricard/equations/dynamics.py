@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.metric import acting_projector
@@ -15,7 +16,7 @@ from bricard.equations.proximal import Proximal
 from bricard.equations.rank import determinate, null_basis, pinv, rank
 from bricard.equations.route import Route
 from bricard.errors import BricardError, ModelError, RankError, UndeterminedMotionError, is_concrete
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System, Vector, VectorLike
 
 INERTIA_TOLERANCE = 1e-10
 """A motion with less inertia than this (in units of the diagonal of `M`) counts as undetermined."""
@@ -69,10 +70,10 @@ def _least_multipliers(
 
 def forward_dynamics(
     system: System,
-    q: Vector,
-    v: Vector,
-    u: Vector | None = None,
-    t: Scalar = 0.0,
+    q: VectorLike,
+    v: VectorLike,
+    u: VectorLike | None = None,
+    t: ArrayLike = 0.0,
     method: Route = Proximal(),  # noqa: B008 (immutable)
 ) -> Dynamics:
     """Which acceleration and constraint forces follow from a state and inputs?
@@ -99,10 +100,10 @@ def _forward(system: System, q: Vector, v: Vector, u: Vector, t: Scalar, method:
 
 def inverse_dynamics(
     system: System,
-    q: Vector,
-    v: Vector,
-    acceleration: Vector,
-    t: Scalar = 0.0,
+    q: VectorLike,
+    v: VectorLike,
+    acceleration: VectorLike,
+    t: ArrayLike = 0.0,
     metric: Float[Array, "nv nv"] | None = None,
 ) -> Float[Array, " nv"]:
     """Which generalised force gives this acceleration? The smallest one: no part of it only loads the constraints.
@@ -121,16 +122,12 @@ def check_motion_determined(system: System, q: Vector, t: Scalar) -> None:
     """Raise `UndeterminedMotionError` if a motion that the constraints allow has no inertia; names the motion."""
     inertia, motion = _least_inertia(system, q, t)
     if not np.isfinite(float(inertia)):
-        raise ModelError(
-            type(system).__name__, [f"the mass matrix or the constraints are not finite at q = {_row(q)}"]
-        )
+        raise ModelError(type(system).__name__, [f"the mass matrix or the constraints are not finite at q = {_row(q)}"])
     if float(inertia) < INERTIA_TOLERANCE:
         kind = "no" if abs(float(inertia)) <= INERTIA_TOLERANCE else "negative"
         motion = np.asarray(motion) / np.max(np.abs(motion))
         parts = ", ".join(
-            f"{name}: {x:+.3g}"
-            for name, x in zip(system.velocity_names, motion, strict=True)
-            if abs(x) > 1e-6
+            f"{name}: {x:+.3g}" for name, x in zip(system.velocity_names, motion, strict=True) if abs(x) > 1e-6
         )
         raise UndeterminedMotionError(
             f"{type(system).__name__}: the constraints allow the motion ({parts}), which has {kind} inertia. "
@@ -156,30 +153,26 @@ def _least_inertia(system: System, q: Vector, t: Scalar) -> tuple[Float[Array, "
     return values[0], units.columns * (basis @ vectors[:, 0])
 
 
-def _check_result(
-    system: System, result: Dynamics, method: Route, q: Vector, v: Vector, u: Vector, t: Scalar
-) -> None:
+def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:
     name = type(system).__name__
     m = system.n_constraints
     if isinstance(method, Multipliers) and int(result.rank) < m:
         loose = [n for n, d in zip(system.row_names, np.asarray(result.determinate), strict=True) if not d]
         raise RankError(
             f"{name}: Multipliers needs independent constraints, but only {int(result.rank)} of {m} are "
-            f"(dependent or vanishing here: {', '.join(loose)}). Use br.Proximal(), the default, or another rank-safe route."
+            f"(dependent or vanishing here: {', '.join(loose)}). Use br.Proximal(), the default."
         )
     if not np.all(np.isfinite(result.acceleration)):
         blame = jax.tree.map(lambda x: not bool(jnp.all(jnp.isfinite(x))), state_problem(system, q, v, u, t))
         if blame.force:
-            raise ModelError(
-                name, [f"the forces are not finite at q = {_row(q)}, v = {_row(v)}, t = {float(t):g}"]
-            )
+            raise ModelError(name, [f"the forces are not finite at q = {_row(q)}, v = {_row(v)}, t = {float(t):g}"])
         raise BricardError(f"{name}: {type(method).__name__} found no finite acceleration at q = {_row(q)}")
     if float(result.residual) > CONSISTENCY_TOLERANCE and not _is_soft(method):
         raise ModelError(
             name,
             [
-                f"the constraints contradict each other at q = {_row(q)}, v = {_row(v)}: no acceleration meets them all "
-                f"(relative residual {float(result.residual):.1e}). Is this velocity possible? br.assemble finds one that is"
+                f"the constraints contradict each other at q = {_row(q)}, v = {_row(v)}: no acceleration meets them "
+                f"all (relative residual {float(result.residual):.1e}). br.assemble finds a possible velocity"
             ],
         )
 

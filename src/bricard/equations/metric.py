@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError, is_concrete
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System, Vector, VectorLike
 
 
 class ForceSplit(NamedTuple):
@@ -28,14 +29,14 @@ class ForceSplit(NamedTuple):
 
 def split_force(
     system: System,
-    q: Vector,
-    force: Vector,
-    t: Scalar = 0.0,
+    q: VectorLike,
+    force: VectorLike,
+    t: ArrayLike = 0.0,
     metric: Float[Array, "nv nv"] | None = None,
 ) -> ForceSplit:
     """`f_∥ = P f` moves the system, `f_⊥ = f − f_∥` only loads the constraints; both (nv,)."""
     q, force = system.vector(q, "q"), system.vector(force, "v")
-    acting = acting_projector(system, q, t, metric) @ force
+    acting = acting_projector(system, q, jnp.asarray(t, dtype=float), metric) @ force
     return ForceSplit(acting, force - acting)
 
 
@@ -55,10 +56,11 @@ def acting_projector(
 
 
 def decoupling(
-    system: System, q: Vector, t: Scalar = 0.0, metric: Float[Array, "nv nv"] | None = None
+    system: System, q: VectorLike, t: ArrayLike = 0.0, metric: Float[Array, "nv nv"] | None = None
 ) -> Float[Array, ""]:
     """How strongly motion and constraint force are coupled: `‖(I−P) M P‖ / ‖M‖`, zero when they decouple."""
     q = system.vector(q, "q")
+    t = jnp.asarray(t, dtype=float)
     projector = acting_projector(system, q, t, metric)
     mass = system.mass_matrix(q, t)
     coupling = (jnp.eye(system.nv) - projector) @ mass @ projector.T
@@ -73,7 +75,7 @@ def length_metric(system: System, length: float, angles: str | Sequence[str]) ->
     return jnp.diag(diagonal)
 
 
-def limits_metric(system: System, limits: Vector) -> Float[Array, "nv nv"]:
+def limits_metric(system: System, limits: VectorLike) -> Float[Array, "nv nv"]:
     """`W` from the largest force of each coordinate's actuator (nv,): forces are measured in parts of their limit."""
     limits = system.vector(limits, "v")
     if _is_not_positive(limits):
@@ -81,9 +83,9 @@ def limits_metric(system: System, limits: Vector) -> Float[Array, "nv nv"]:
     return jnp.diag(limits**2)
 
 
-def mass_metric(system: System, q: Vector, t: Scalar = 0.0) -> Float[Array, "nv nv"]:
+def mass_metric(system: System, q: VectorLike, t: ArrayLike = 0.0) -> Float[Array, "nv nv"]:
     """`W = M`: the one choice that does not depend on units; motion and constraint force then decouple."""
-    return system.mass_matrix(system.vector(q, "q"), t)
+    return system.mass_matrix(system.vector(q, "q"), jnp.asarray(t, dtype=float))
 
 
 def _is_not_positive(value: object) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import DETERMINATE_TOLERANCE, kept, null_basis, row_dependence, singular_values
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System, Vector, VectorLike
 
 
 class Mobility(eqx.Module):
@@ -50,7 +51,7 @@ class Mobility(eqx.Module):
         return words + f"Forces that a rigid model cannot determine: {loose}."
 
 
-def mobility(system: System, q: Vector, t: Scalar = 0.0) -> Mobility:
+def mobility(system: System, q: VectorLike, t: ArrayLike = 0.0) -> Mobility:
     """Degrees of freedom, rank, redundant constraints and which forces are determinate, at configuration `q`."""
     q = system.vector(q, "q")
     values, dependence, motions = _analyse(system, q, jnp.asarray(t, dtype=float))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
@@ -32,9 +33,7 @@ class Penalty(Route):
         """How much of the correction `v̇ − M⁻¹force` may be missing, relative: `1/(1+ασ²)`, σ the weakest direction."""
         factor = jnp.linalg.cholesky(problem.mass)
         strengths = jnp.linalg.eigvalsh(problem.matrix @ cho_solve((factor, True), problem.matrix.T))
-        weakest = jnp.min(
-            jnp.where(kept(jnp.sqrt(jnp.clip(strengths, 0.0))), strengths, jnp.inf), initial=jnp.inf
-        )
+        weakest = jnp.min(jnp.where(kept(jnp.sqrt(jnp.clip(strengths, 0.0))), strengths, jnp.inf), initial=jnp.inf)
         return 1.0 / (1.0 + self.alpha * weakest)
 
 
@@ -45,7 +44,7 @@ class AugmentedLagrangian(Route):
     """
 
     alpha: float = 1e6
-    iterations: int = 6
+    iterations: int = eqx.field(static=True, default=6)
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""

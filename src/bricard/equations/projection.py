@@ -31,9 +31,7 @@ class Projection(Route):
     def __check_init__(self):
         """Refuse an unknown kind of inertia."""
         if self.inertia not in ("skew", "symmetric", "parametrized"):
-            raise ModelError(
-                "Projection", [f"inertia is 'skew', 'symmetric' or 'parametrized', not {self.inertia!r}"]
-            )
+            raise ModelError("Projection", [f"inertia is 'skew', 'symmetric' or 'parametrized', not {self.inertia!r}"])
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""
@@ -48,9 +46,7 @@ class Projection(Route):
         )
         return inverse.T @ self._solve(weighted)
 
-    def inertia_matrix(
-        self, mass: Float[Array, "n n"], projector: Float[Array, "n n"]
-    ) -> Float[Array, "n n"]:
+    def inertia_matrix(self, mass: Float[Array, "n n"], projector: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """`M_c` of the chosen kind."""
         pm, rest = projector @ mass, jnp.eye(mass.shape[0]) - projector
         if self.inertia == "skew":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
@@ -19,7 +20,7 @@ class Proximal(Route):
     """
 
     mu: float = 1e-10
-    sweeps: int = 2
+    sweeps: int = eqx.field(static=True, default=2)
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""

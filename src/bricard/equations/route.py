@@ -11,7 +11,7 @@ from bricard.equations.problem import Problem
 
 
 class Route(eqx.Module):
-    """A way from `(M, force, A, b)` to `v̇`. All of them find the same one; they differ in cost and in what they bear."""
+    """A way from `(M, force, A, b)` to `v̇`. All find the same one; they differ in cost and in what they bear."""
 
     @abstractmethod
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:

@@ -17,6 +17,20 @@ from bricard.gallery.example import Example as Example
 _EXAMPLES = {
     "slider-crank": "slider_crank:slider_crank",
     "n-four-bar": "n_four_bar:n_four_bar",
+    "particle-on-circle": "particle_on_circle:particle_on_circle",
+    "pendulum": "pendulum:pendulum",
+    "pendulum-xy": "pendulum:pendulum_xy",
+    "pendulum-xyt": "pendulum:pendulum_xyt",
+    "double-pendulum": "double_pendulum:double_pendulum",
+    "prr": "prr:prr",
+    "scara": "scara:scara",
+    "two-mass": "two_mass:two_mass",
+    "two-mass-joined": "two_mass:two_mass_joined",
+    "sliding-pendulum": "sliding_pendulum:sliding_pendulum",
+    "acroboter": "acroboter:acroboter",
+    "andrews": "andrews:andrews",
+    "rolling-disc": "rolling_disc:rolling_disc",
+    "heavy-top": "heavy_top:heavy_top",
 }
 
 

@@ -13,8 +13,8 @@ from bricard.system import System
 class SliderCrank(System):
     """Two massless links of equal length with point masses at their ends; the far end slides along the x axis.
 
-    `crank` is the angle of the first link from the x axis, `rod` that of the second from the first. At `crank = ±π/2` the
-    links coincide, the constraint matrix vanishes and a second branch, a rigidly turning double link, starts.
+    `crank` is the angle of the first link from the x axis, `rod` that of the second from the first. At `crank = ±π/2`
+    the links coincide, the constraint matrix vanishes and a second branch, a rigidly turning double link, starts.
     """
 
     m: float = 1.0

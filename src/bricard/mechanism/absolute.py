@@ -108,6 +108,14 @@ class Absolute(MechanismSystem):
             x = jnp.concatenate([place.p, jax.vmap(quaternion_from_matrix)(place.R)], axis=1)
         return jnp.concatenate([x.reshape(-1), place.turns])
 
+    def velocities_of(self, q, twists):
+        place = self.place(q)
+        if self.model.planar:
+            x = twists[:, PLANE_PART]
+        else:
+            x = jnp.concatenate([twists[:, :3], jnp.einsum("nij,ni->nj", place.R, twists[:, 3:])], axis=1)
+        return jnp.concatenate([x.reshape(-1), self.turn_rates(place, twists)])
+
 
 PLANE_PART = np.array([0, 1, 5])
 """Of force and moment, what there is in the plane."""

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from bricard.mechanism.frames import Placement
 from bricard.mechanism.measures import spread_rows
 from bricard.mechanism.model import Model, Wrenches
+from bricard.mechanism.sensors import Reading
 from bricard.spatial import skew
 from bricard.system import Scalar, System, Vector
 
@@ -40,6 +41,10 @@ class MechanismSystem(System):
     @abstractmethod
     def coordinates_of(self, place: Placement) -> Vector:
         """`q` of a placement that this kind of coordinates can describe."""
+
+    @abstractmethod
+    def velocities_of(self, q: Vector, twists: Wrenches) -> Vector:
+        """`v` of velocities of the bodies that this kind of coordinates can describe."""
 
     @property
     @abstractmethod
@@ -207,6 +212,18 @@ class MechanismSystem(System):
             if turn is not None:  # a tracked turn is a coordinate itself
                 rates = rates.at[row].set(jnp.zeros(self.nv).at[self.turn_columns[turn]].set(1.0))
         return model.relations.coefficients @ rates
+
+    def turn_rates(self, place: Placement, twists: Wrenches) -> Float[Array, " k"]:
+        """Rates of the tracked turns."""
+        if not self.model.tracked:
+            return jnp.zeros(0)
+        coordinates = self.model.joint_coordinates()
+        rates = coordinates.rates(place, twists)
+        return rates[np.flatnonzero(coordinates.is_turn)]
+
+    def measure(self, q: Vector, v: Vector) -> dict[str, Reading]:
+        """What the sensors read: `measure(q, v)["tip"].value` and `.rate`."""
+        return self.model.read(self.place(q), self.twists(q, v))
 
     def drawing(self, q, t):
         place, model = self.place(q), self.model

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.errors import ModelError
 from bricard.mechanism.check import coordinate_of
 from bricard.mechanism.forces import Load, Springs
-from bricard.mechanism.frames import Frames
+from bricard.mechanism.frames import Frames, Placement
 from bricard.mechanism.kinds import KINDS
 from bricard.mechanism.measures import Lines
-from bricard.mechanism.model import Model, Relations, UserConstraint
+from bricard.mechanism.model import Model, Relations, UserConstraint, View
 from bricard.mechanism.parts import Joint, Line
 from bricard.mechanism.rolling import Rolling
+from bricard.mechanism.sensors import OrientationSensor, PointSensor
 
 if TYPE_CHECKING:
     from bricard.mechanism.builder import Mechanism
@@ -37,13 +40,15 @@ def compile_model(m: Mechanism) -> Model:
     relations = _relations(m, coordinates)
     sprung = tuple(coordinates.place(s.joint, s.of) for s in m.joint_springs)
     motors = tuple(coordinates.place(s.joint, s.of) for s in m.motors)
-    return Model(
+    readers = _readers(m, coordinates, index, origin)
+    model = Model(
         mass=_array([s.mass for s in shapes]),
         inertia=_array(inertia, 3, 3),
         home=_array(home, 3),
         gravity=_array(m.gravity),
         frames=_frames(joints, index, origin),
         rolling=_rolling(m, index, origin),
+        readers=readers,
         relations=_padded(relations, len(coordinates.table)),
         user=tuple(UserConstraint(u.function, u.size, u.name) for u in m.user_rows),
         spring_lines=_lines(m.springs, index, origin),
@@ -84,7 +89,10 @@ def compile_model(m: Mechanism) -> Model:
         inputs=tuple(x.name for x in (*m.motors, *m.line_actuators)),
         limits=tuple(x.limits for x in (*m.motors, *m.line_actuators)),
         joint_limits=tuple(j.limits for j in joints),
+        sensor_names=tuple(s.name for s in m.sensors),
     )
+    _check_functions(model, m.name)
+    return model
 
 
 class _Coordinates:
@@ -130,6 +138,44 @@ def _padded(relations: Relations, count: int) -> Relations:
     width = relations.coefficients.shape[1]
     matrix = jnp.pad(relations.coefficients, ((0, 0), (0, count - width)))
     return Relations(matrix, relations.offset, relations.drives, relations.names)
+
+
+def _readers(m: Mechanism, coordinates: _Coordinates, index: dict[str, int], origin: np.ndarray) -> tuple:
+    readers = []
+    for sensor in m.sensors:
+        if sensor.kind == "joint":
+            readers.append(coordinates.place(sensor.of.joint, sensor.of.of))
+        elif sensor.kind == "distance":
+            readers.append(_lines([sensor.of], index, origin))
+        elif sensor.kind == "orientation":
+            readers.append(OrientationSensor(index[sensor.of], m.is_planar))
+        else:
+            body, at = sensor.of
+            readers.append(PointSensor(_array(at - origin[index[body]]), index[body], m.is_planar))
+    return tuple(readers)
+
+
+def _check_functions(model: Model, name: str) -> None:
+    """Call the user's functions once, with shapes only; list those that fail."""
+    place = Placement(model.home, jnp.tile(jnp.eye(3), (model.n, 1, 1)), jnp.zeros(len(model.tracked)))
+    view = View(place, model.home, model.names)
+    time = jnp.zeros(())
+    calls = [(f"constraint {c.name!r}", lambda c=c: c.function(view, time), c.size) for c in model.user]
+    drives = zip(model.relations.names, model.relations.drives, strict=True)
+    calls += [(f"drive {n!r}", lambda f=f: f(time), 1) for n, f in drives if f is not None]
+    for load in model.loads:
+        if callable(load.value):
+            calls.append((f"load on {model.names[load.body]!r}", lambda f=load.value: f(time, *jnp.zeros((2, 3))), 3))
+    problems = []
+    for label, call, size in calls:
+        try:
+            result = jax.eval_shape(lambda call=call: jnp.asarray(call(), dtype=float))
+            if int(np.prod(result.shape)) != size:
+                problems.append(f"{label} returns an array of shape {result.shape} instead of {size} numbers")
+        except Exception as error:
+            problems.append(f"{label} fails: {type(error).__name__}: {error}")
+    if problems:
+        raise ModelError(name, problems)
 
 
 def _free_bodies(m: Mechanism) -> list[Joint]:

@@ -20,6 +20,7 @@ from bricard.mechanism.frames import Frames, Placement
 from bricard.mechanism.kinds import ROWS
 from bricard.mechanism.measures import Bushing, JointCoordinates, Lines, Measure, spread_rows
 from bricard.mechanism.rolling import Rolling
+from bricard.mechanism.sensors import MeasureSensor, OrientationSensor, PointSensor, Reading
 from bricard.spatial import skew
 from bricard.system import Scalar
 
@@ -90,6 +91,8 @@ class Model(eqx.Module):
     actuator_lines: Lines
     outlines: tuple[tuple[Float[Array, "_ 3"], ...], ...]
     """Polylines of each body, from its centre of mass, to be drawn."""
+    readers: tuple[PointSensor | OrientationSensor | Lines | int, ...]
+    """Sensors; a joint coordinate by its number, a distance by its line."""
     scale: Float[Array, ""]
     """Size of the mechanism (m)."""
     names: tuple[str, ...] = eqx.field(static=True)
@@ -100,6 +103,7 @@ class Model(eqx.Module):
     """Joint coordinates that something acts on: (joint, "turn" or "slide")."""
     sprung: tuple[int, ...] = eqx.field(static=True)
     """Joint coordinates with springs."""
+    sensor_names: tuple[str, ...] = eqx.field(static=True)
     motors: tuple[int, ...] = eqx.field(static=True)
     """Joint coordinates with motors."""
     inputs: tuple[str, ...] = eqx.field(static=True)
@@ -175,6 +179,17 @@ class Model(eqx.Module):
     def inertia_wrenches(self, place: Placement, twists: Wrenches, rates: Wrenches) -> Wrenches:
         """Rate of momentum of each body."""
         return inertia_wrenches(self.mass, self.inertia, place, twists, rates)
+
+    def read(self, place: Placement, twists: Wrenches) -> dict[str, Reading]:
+        """All sensors by name."""
+        readings = {}
+        for name, reader in zip(self.sensor_names, self.readers, strict=True):
+            if isinstance(reader, int):
+                reader = MeasureSensor(self.joint_coordinates((reader,)))
+            elif isinstance(reader, Lines):
+                reader = MeasureSensor(reader)
+            readings[name] = reader.read(place, twists)
+        return readings
 
     # -- constraints -----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from bricard.mechanism.absolute import block_diagonal, body_names
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.frames import Placement
 from bricard.mechanism.model import Model
-from bricard.spatial import cross
+from bricard.spatial import cross, skew
 from bricard.system import System
 
 PLANE = ("x", "y", "ux", "uy")
@@ -129,6 +129,12 @@ class Natural(MechanismSystem):
         else:
             x = jnp.concatenate([place.p, jnp.swapaxes(place.R, 1, 2).reshape(-1, 9)], axis=1)
         return jnp.concatenate([x.reshape(-1), place.turns])
+
+    def velocities_of(self, q, twists):
+        place = self.place(q)
+        rates = skew(twists[:, 3:]) @ place.R
+        moving = Placement(twists[:, :3], rates, self.turn_rates(place, twists))
+        return self.coordinates_of(moving)  # linear in the placement
 
 
 def natural(model: Model) -> Natural:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -242,18 +243,25 @@ class Relative(MechanismSystem):
         pairs = frames.world(place)
         d = jnp.einsum("jki,jk->ji", pairs.A, pairs.pb - pairs.pa)
         c = jnp.swapaxes(pairs.A, 1, 2) @ pairs.B
-        start, count = _starts(self.tree.links, 4)
-        q = jnp.zeros(count)
-        for i, link in enumerate(self.tree.links):
-            if link.motion is not None:
-                value = _coordinate(link, frames.kinds[link.joint], d[link.joint], c[link.joint])
-                if frames.kinds[link.joint] == "helical":
-                    value = (d[link.joint, 2] * frames.thread[link.joint])[None]
-                q = q.at[start[i] : start[i] + value.shape[0]].set(value)
-        q = jnp.concatenate([q, jnp.zeros(len(self.extra))])
+        turn = jnp.arctan2(c[:, 1, 0], c[:, 0, 0])
+        turn = jnp.where(frames.thread == 0.0, turn, d[:, 2] * frames.thread)
+        first, second = jnp.arctan2(c[:, 2, 1], c[:, 1, 1]), jnp.arctan2(c[:, 0, 2], c[:, 0, 0])
+        ball = jax.vmap(quaternion_from_matrix)(c)
+        back = ball * np.array([1.0, -1.0, -1.0, -1.0])
+        # Everything that could be a coordinate of a joint, of which each link picks its own.
+        values = jnp.concatenate([d, turn[:, None], first[:, None], second[:, None], ball, back], axis=1)
+        picked = [(k.joint, i) for k in self.tree.links for i in _choices(k, frames.kinds[k.joint])]
+        joint, column = np.array(picked, dtype=int).reshape(-1, 2).T
+        q = jnp.concatenate([values[joint, column], jnp.zeros(len(self.extra))])
         if self.model.tracked:
             q = q.at[np.asarray(self._turn_places(4), int)].set(place.turns)
         return q
+
+    def velocities_of(self, q, twists):
+        jacobian = self._jacobian(q)
+        v = jnp.linalg.lstsq(jacobian.reshape(-1, jacobian.shape[2]), twists.reshape(-1))[0]
+        extra = self.turn_rates(self.place(q), twists)[np.asarray(self.tied, int)]
+        return jnp.concatenate([v, extra])
 
 
 def relative(model: Model, cut: Sequence[str] = ()) -> Relative:
@@ -306,17 +314,13 @@ def _turns(link: Link) -> bool:
     return link.motion is not None and link.motion.axis == 2 and link.motion.turn != 0.0
 
 
-def _coordinate(
-    link: Link, kind: str, d: Float[Array, "3"], c: Float[Array, "3 3"]
-) -> Float[Array, " k"]:
-    """The coordinate of an elementary motion, from the displacement and rotation of the child against the parent."""
+def _choices(link: Link, kind: str) -> tuple[int, ...]:
+    """Which columns of (d, turn, two angles of a cross, quaternion, inverse quaternion) are the link's coordinates."""
     motion = link.motion
-    assert motion is not None
+    if motion is None:
+        return ()
     if motion.axis is None:
-        return quaternion_from_matrix(c if link.forward else c.T)
+        return tuple(range(6, 10)) if link.forward else tuple(range(10, 14))
     if motion.turn == 0.0:
-        return d[motion.axis][None]
-    if kind == "universal":
-        first, second = jnp.arctan2(c[2, 1], c[1, 1]), jnp.arctan2(c[0, 2], c[0, 0])
-        return (first if motion.axis == 0 else second)[None]
-    return jnp.arctan2(c[1, 0], c[0, 0])[None]
+        return (motion.axis,)
+    return (4 + motion.axis,) if kind == "universal" else (3,)

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import AssemblyError, is_concrete
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System, Vector, VectorLike
 
 ASSEMBLY_TOLERANCE = 1e-10
 """A constraint counts as met when it is off by less than this many metres or radians (or per second)."""
@@ -33,10 +34,10 @@ class Assembly(eqx.Module):
 
 def assemble(
     system: System,
-    q: Vector,
-    v: Vector | None = None,
+    q: VectorLike,
+    v: VectorLike | None = None,
     hold: str | Sequence[str] = (),
-    t: Scalar = 0.0,
+    t: ArrayLike = 0.0,
 ) -> Assembly:
     """The state on the constraints nearest to the guess `(q, v)`, with the coordinates named in `hold` kept as given.
 
@@ -52,17 +53,13 @@ def assemble(
         held_q[np.asarray(system.index(names))] = True
         both = [n for n in names if n in system.velocity_names]
         held_v[np.asarray(system.index(both, "velocity_names"))] = True
-    result = _assemble(
-        system, q, v, jnp.asarray(~held_q, float), jnp.asarray(~held_v, float), jnp.asarray(t, float)
-    )
+    result = _assemble(system, q, v, jnp.asarray(~held_q, float), jnp.asarray(~held_v, float), jnp.asarray(t, float))
     if is_concrete(result):
         _check(system, result, names)
     return result
 
 
-def residuals(
-    system: System, q: Vector, v: Vector, t: Scalar
-) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+def residuals(system: System, q: Vector, v: Vector, t: Scalar) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """How far each constraint is from being met, in units of the coordinates: position, then velocity."""
     matrix = system.constraint_matrix(q, t)
     rows = scales(jnp.eye(system.nv), matrix, row_variation(system, q, t)).rows
@@ -72,9 +69,7 @@ def residuals(
 
 
 @eqx.filter_jit
-def _assemble(
-    system: System, guess: Vector, v: Vector, free_q: Vector, free_v: Vector, t: Scalar
-) -> Assembly:
+def _assemble(system: System, guess: Vector, v: Vector, free_q: Vector, free_v: Vector, t: Scalar) -> Assembly:
     guess = system.normalize(guess)
     if system.n_holonomic:
         solver = optx.LevenbergMarquardt(rtol=1e-14, atol=1e-14)
@@ -91,9 +86,7 @@ def _assemble(
             slope = jax.jacfwd(lambda s: system.constraints(at(s), t))(step) / phi_size[:, None]
             return off_constraints(step, None), step - pinv(slope) @ (slope @ step)
 
-        step = optx.least_squares(
-            off_constraints, solver, jnp.zeros_like(guess), max_steps=500, throw=False
-        ).value
+        step = optx.least_squares(off_constraints, solver, jnp.zeros_like(guess), max_steps=500, throw=False).value
         nearest = optx.least_squares(off_nearest, solver, step, max_steps=100, throw=False).value
         worse = jnp.linalg.norm(off_constraints(nearest, None)) > jnp.maximum(
             ASSEMBLY_TOLERANCE, jnp.linalg.norm(off_constraints(step, None))

@@ -36,7 +36,7 @@ class _OfTime(eqx.Module):
 
 
 def make_input(system: System, u: Any, controller: Callable[..., Any] | None) -> Input:
-    """Check `u` (numbers or a function of time) and `controller` (a function of `t, q, v`), of which one may be given."""
+    """Check `u` (numbers or a function of time) and `controller` (a function of `t, q, v`); one may be given."""
     if u is not None and controller is not None:
         raise ModelError("simulate", ["give either `u` or `controller`, not both"])
     if u is None and controller is None:

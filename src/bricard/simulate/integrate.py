@@ -16,13 +16,16 @@ from bricard.simulate.inputs import Input
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.system import Scalar, System, Vector
 
+NORMAL_ERROR_WEIGHT = 1e-3
+"""How much the error across the constraints counts in the choice of steps, against the error along them."""
+
 
 class State(NamedTuple):
     """What is integrated."""
 
     q: Vector
     v: Vector
-    work: Float[Array, "3"]
+    work: Float[Array, " 3"]
     """Work done (J) by the inputs, by other applied forces, and by moving constraints and explicit time."""
 
 
@@ -37,12 +40,25 @@ class Setting(NamedTuple):
 
     def project(self, t: Scalar, y: State) -> State:
         """The state on the constraints, if that is how the run stays on them."""
-        if not isinstance(self.stabilization, Project):
-            return y
-        q, v = self.stabilization.project(self.system, y.q, y.v, t, self.variation)
-        return State(q, v, y.work)
+        return self.project_step(t, y, None)[0]
+
+    @eqx.filter_jit
+    def project_step(self, t: Scalar, y: State, error: State | None) -> tuple[State, State | None]:
+        """A step and its error estimate after projection."""
+        if not isinstance(self.stabilization, Project) or self.system.n_constraints == 0:
+            return y, error
+        q, v, correction = self.stabilization.project(self.system, y.q, y.v, t, self.variation)
+        if error is not None:
+            # What the projection removes is no error of the result; it counts a little, since it shows where the
+            # equations are hard to evaluate (next to singular positions).
+            removed = 1.0 - NORMAL_ERROR_WEIGHT
+            error = error._replace(v=error.v - removed * correction.normal(error.v))
+            if not self.system.has_chart:
+                error = error._replace(q=error.q - removed * correction.normal(error.q))
+        return State(q, v, y.work), error
 
 
+@eqx.filter_jit  # traced once, however often diffrax asks for it
 def vector_field(t: Scalar, y: State, setting: Setting) -> State:
     """Rates of coordinates, velocities and work."""
     system, (q, v, _) = setting.system, y
@@ -97,7 +113,7 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
         # `made_jump` makes solvers that reuse their last evaluation start afresh from the projected state.
         jumped = made_jump | isinstance(args.stabilization, Project)
         y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, jumped)
-        y1 = args.project(t1, y1)
+        y1, error = args.project_step(t1, y1, error)
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in y1]))
         if error is not None:
             error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
@@ -131,7 +147,7 @@ def integrate(
     stabilization: Stabilization,
     solver: diffrax.AbstractSolver,
     controller: diffrax.AbstractStepSizeController,
-    dt: Float[Array, ""] | None,
+    dt: Float[Array, ""],
     max_steps: int,
     progress: diffrax.AbstractProgressMeter,
     adjoint: diffrax.AbstractAdjoint,
@@ -161,6 +177,4 @@ def integrate(
         throw=False,
     )
     (t, last_t), (states, last) = solution.ts, solution.ys  # pyright: ignore[reportGeneralTypeIssues]
-    return Integration(
-        t, states, last_t[0], jax.tree.map(lambda x: x[0], last), solution.result, solution.stats
-    )
+    return Integration(t, states, last_t[0], jax.tree.map(lambda x: x[0], last), solution.result, solution.stats)

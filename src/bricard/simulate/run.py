@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import diffrax
@@ -10,10 +11,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.equations.dynamics import check_motion_determined
-from bricard.equations.problem import row_variation, state_problem
+from bricard.equations.multipliers import Multipliers
+from bricard.equations.problem import equilibrate, state_problem
 from bricard.equations.proximal import Proximal
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
@@ -23,7 +26,7 @@ from bricard.simulate.inputs import Input, make_input
 from bricard.simulate.integrate import Integration, State, integrate
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.trajectory import Trajectory
-from bricard.system import System, Vector
+from bricard.system import System, Vector, VectorLike
 
 START_TOLERANCE = 1e-6
 """A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
@@ -31,20 +34,20 @@ START_TOLERANCE = 1e-6
 
 def simulate(
     system: System,
-    q: Vector | Sequence[float],
-    v: Vector | Sequence[float],
-    t_end: float,
+    q: VectorLike,
+    v: VectorLike,
+    t_end: ArrayLike,
     *,
-    u: Vector | Sequence[float] | Callable[..., Any] | None = None,
+    u: VectorLike | Callable[..., Any] | None = None,
     controller: Callable[..., Any] | None = None,
     method: Route = Proximal(),  # noqa: B008 (immutable)
     stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
     solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
-    rtol: float = 1e-9,
-    atol: float = 1e-9,
-    dt: float | None = None,
-    save: int | Sequence[float] | Array = 501,
-    t0: float = 0.0,
+    rtol: ArrayLike = 1e-11,
+    atol: ArrayLike = 1e-11,
+    dt: ArrayLike | None = None,
+    save: int | VectorLike = 501,
+    t0: ArrayLike = 0.0,
     max_steps: int = 1_000_000,
     throw: bool = True,
     progress: bool | diffrax.AbstractProgressMeter = False,
@@ -58,7 +61,7 @@ def simulate(
     - `solver`: any diffrax solver; implicit ones (`diffrax.Kvaerno5()`) for stiff systems. Steps adapt to `rtol` and
       `atol` unless `dt` fixes them.
     - `save`: how many evenly spaced states to keep, or the times to keep.
-    - `throw`: raise `SimulationError` (which carries the run so far) on failure, or return what there is with its status.
+    - `throw`: raise `SimulationError` (with the run so far) on failure, or return what there is with its status.
     - `progress`: show it. `adjoint`: how derivatives are taken (diffrax); the default serves `jax.grad`.
     """
     name = type(system).__name__
@@ -78,7 +81,7 @@ def simulate(
         stabilization=stabilization,
         solver=_with_tolerances(solver, rtol, atol),
         controller=_step_controller(rtol, atol, dt, times),
-        dt=None if dt is None else jnp.asarray(dt, dtype=float),
+        dt=1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
         max_steps=max_steps,
         progress=_meter(progress),
         adjoint=diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
@@ -96,14 +99,14 @@ def simulate(
     )
     if not is_concrete(trajectory) or bool(run.result == diffrax.RESULTS.successful):
         return trajectory
-    trajectory, reason = _what_there_is(trajectory, run), _reason(system, method, feed, run)
-    trajectory = eqx.tree_at(lambda s: s.failure, trajectory, reason, is_leaf=lambda x: x is None)
+    reason = _reason(system, method, feed, run)
+    trajectory = dataclasses.replace(_what_there_is(trajectory, run), failure=reason)
     if throw:
         raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
     return trajectory
 
 
-def _save_times(name: str, t0: float, t_end: float, save: Any) -> Float[Array, " k"]:
+def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]:
     """The times to keep, always from `t0` to `t_end`."""
     if is_concrete(t0, t_end) and not (np.isfinite(t0) and np.isfinite(t_end) and t_end > t0):
         raise ModelError(name, [f"t_end must be after the start at t = {t0:g} s, not {t_end}"])
@@ -130,9 +133,7 @@ def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) ->
     if not isinstance(method, Route):
         problems.append(f"method: a route such as br.Proximal(), not {method!r}")
     if not (stabilization is None or isinstance(stabilization, (Project, Baumgarte))):
-        problems.append(
-            f"stabilization: br.Project(), br.Baumgarte(alpha, beta) or None, not {stabilization!r}"
-        )
+        problems.append(f"stabilization: br.Project(), br.Baumgarte(alpha, beta) or None, not {stabilization!r}")
     if not isinstance(solver, diffrax.AbstractSolver):
         problems.append(f"solver: a diffrax solver such as diffrax.Dopri8(), not {solver!r}")
     for label, value in (("rtol", rtol), ("atol", atol), ("dt", dt)):
@@ -167,7 +168,7 @@ def _check_start(system: System, q: Vector, v: Vector, t: Array, stabilization: 
 _residuals = eqx.filter_jit(residuals)
 
 
-def _with_tolerances(solver: diffrax.AbstractSolver, rtol: float, atol: float) -> diffrax.AbstractSolver:
+def _with_tolerances(solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike) -> diffrax.AbstractSolver:
     """Implicit solvers take the tolerances of their root finder from the step size controller; ours is wrapped."""
     if not isinstance(solver, diffrax.AbstractImplicitSolver):
         return solver
@@ -207,16 +208,10 @@ def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractPr
 
 def _what_there_is(trajectory: Trajectory, run: Integration) -> Trajectory:
     """The run until it failed, with the last good state at its end."""
-    good = (
-        np.isfinite(run.t)
-        & np.all(np.isfinite(run.states.q), axis=1)
-        & np.all(np.isfinite(run.states.v), axis=1)
-    )
+    good = np.isfinite(run.t) & np.all(np.isfinite(run.states.q), axis=1) & np.all(np.isfinite(run.states.v), axis=1)
     fields = [run.t[good], *(x[good] for x in run.states)]
     last = [run.last_t, *run.last]
-    if all(np.all(np.isfinite(x)) for x in last) and (
-        fields[0].size == 0 or float(last[0]) > float(fields[0][-1])
-    ):
+    if all(np.all(np.isfinite(x)) for x in last) and (fields[0].size == 0 or float(last[0]) > float(fields[0][-1])):
         fields = [jnp.concatenate([x, jnp.asarray(y)[None]]) for x, y in zip(fields, last, strict=True)]
     return eqx.tree_at(lambda s: (s.t, s.q, s.v, s.work), trajectory, tuple(fields))
 
@@ -227,31 +222,23 @@ def _reason(system: System, method: Route, feed: Input, run: Integration) -> str
     where = f"stopped at t = {t:.6g} s: "
     if bool(run.result == diffrax.RESULTS.max_steps_reached):
         return (
-            where
-            + "the maximum number of steps was reached. Raise max_steps, loosen rtol and atol, or try a stiff solver such as diffrax.Kvaerno5()."
+            where + "the maximum number of steps was reached. Raise max_steps, loosen rtol and atol, "
+            "or try a stiff solver such as diffrax.Kvaerno5()."
         )
     for ahead in np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 11) * (1.0 + abs(t))]):
         q, v = run.last.q + ahead * system.qdot(run.last.q, run.last.v), run.last.v
-        problem = state_problem(system, q, v, feed(t + ahead, q, v), t + ahead, row_variation(system, q, t))
-        for label, value in (
-            ("the mass matrix", problem.mass),
-            ("the forces", problem.force),
-            (
-                "the constraints",
-                jnp.concatenate([problem.matrix.ravel(), problem.target, problem.position_error]),
-            ),
-        ):
+        problem = state_problem(system, q, v, feed(t + ahead, q, v), t + ahead)
+        parts = {
+            "the mass matrix": problem.mass,
+            "the force": problem.force,
+            "the constraints": jnp.concatenate([problem.matrix.ravel(), problem.target, problem.position_error]),
+        }
+        for label, value in parts.items():
             if not np.all(np.isfinite(value)):
-                return (
-                    where
-                    + f"{label} became NaN or infinite there. Check the model at this state: trajectory.q[-1], trajectory.v[-1]."
-                )
-        if int(rank(problem.matrix)) < problem.matrix.shape[0] and type(method).__name__ == "Multipliers":
-            return (
-                where
-                + "the constraints became dependent, which Multipliers cannot handle. Use br.Proximal(), the default."
-            )
+                return where + f"{label} became NaN or infinite there. Look at the model at the last state."
+        if isinstance(method, Multipliers) and int(rank(equilibrate(problem)[0].matrix)) < problem.matrix.shape[0]:
+            return where + "the constraints became dependent, which Multipliers cannot bear; br.Proximal() can."
     return (
-        where
-        + "the step size became too small. The motion may blow up here, or be too stiff for this solver: try diffrax.Kvaerno5(), or looser rtol and atol."
+        where + "the step size became too small. The motion may blow up here, or be too stiff for this solver: "
+        "try diffrax.Kvaerno5(), or looser rtol and atol."
     )

@@ -18,12 +18,13 @@ from bricard.system import Scalar, System, Vector
 class Project(eqx.Module):
     """Put every accepted step and every saved state back onto the constraints, in position and velocity.
 
-    `metric` "mass" moves along `M⁻¹Aᵀ`: a correction is an impulse of the constraints and leaves the admissible momentum
-    alone. "euclidean" moves along `Aᵀ`. One factorisation serves `iterations` corrections of position and of velocity.
+    `metric` "mass" moves along `M⁻¹Aᵀ`: a correction is an impulse of the constraints and leaves the admissible
+    momentum alone. "euclidean" moves along `Aᵀ`. One factorisation serves `iterations` corrections of position and
+    of velocity.
     """
 
     metric: Literal["mass", "euclidean"] = eqx.field(static=True, default="mass")
-    iterations: int = 3
+    iterations: int = eqx.field(static=True, default=3)
 
     def __check_init__(self):
         """Refuse unknown metrics."""
@@ -34,32 +35,44 @@ class Project(eqx.Module):
 
     def project(
         self, system: System, q: Vector, v: Vector, t: Scalar, variation: Float[Array, "m n"]
-    ) -> tuple[Vector, Vector]:
-        """The state on the constraints next to `(q, v)`; `variation` is that of `row_variation`."""
+    ) -> tuple[Vector, Vector, Correction]:
+        """The state on the constraints next to `(q, v)`, and the map by which it was found.
+
+        `variation` is that of `row_variation`.
+        """
         q = system.normalize(q)
         matrix = system.constraint_matrix(q, t)
-        m = matrix.shape[0]
-        if m == 0:
-            return q, v
         mass = system.mass_matrix(q, t) if self.metric == "mass" else jnp.eye(system.nv)
-        units = scales(mass, matrix, variation)
-        scaled = matrix * units.columns[None, :] / units.rows[:, None]
-        inertia = mass * units.columns[None, :] * units.columns[:, None] + scaled.T @ scaled
-        factor = jnp.linalg.cholesky(inertia)
-        half = solve_triangular(factor, scaled.T, lower=True)
-        gram = Gram(half, Proximal())
-
-        def correction(residual: Float[Array, " m"]) -> Vector:
-            multipliers = gram.solve(residual / units.rows)
-            return units.columns * solve_triangular(factor, half @ multipliers, lower=True, trans=1)
-
-        velocity_rows = jnp.zeros(m - system.n_holonomic)
+        correction = Correction(mass, matrix, variation)
+        velocity_rows = jnp.zeros(matrix.shape[0] - system.n_holonomic)
         for _ in range(self.iterations):
             residual = jnp.concatenate([system.constraints(q, t), velocity_rows])
             q = system.normalize(q - system.qdot(q, correction(residual)))
         for _ in range(self.iterations):
             v = v - correction(system.constraint_rate(q, v, t))
-        return q, v
+        return q, v, correction
+
+
+class Correction:
+    """The smallest change of velocity that changes the constraint rates as asked: `M⁻¹Aᵀ(A M⁻¹Aᵀ)⁺`, rank-safe."""
+
+    def __init__(self, mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Float[Array, "m n"]):
+        self.units = scales(mass, matrix, variation)
+        columns = self.units.columns
+        self.matrix = matrix
+        scaled = matrix * columns[None, :] / self.units.rows[:, None]
+        self.factor = jnp.linalg.cholesky(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
+        self.half = solve_triangular(self.factor, scaled.T, lower=True)
+        self.gram = Gram(self.half, Proximal())
+
+    def __call__(self, rates: Float[Array, " m"]) -> Vector:
+        """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
+        multipliers = self.gram.solve(rates / self.units.rows)
+        return self.units.columns * solve_triangular(self.factor, self.half @ multipliers, lower=True, trans=1)
+
+    def normal(self, v: Vector) -> Vector:
+        """The part of `v` that violates the constraints; the rest is admissible."""
+        return self(self.matrix @ v)
 
 
 class Baumgarte(eqx.Module):

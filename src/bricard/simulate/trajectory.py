@@ -18,6 +18,8 @@ from bricard.equations.problem import row_variation, state_problem
 from bricard.equations.reactions import Reactions, reactions_along
 from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
+from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.sensors import Reading
 from bricard.simulate.inputs import Input
 from bricard.system import Scalar, System, Vector
 
@@ -28,12 +30,12 @@ if TYPE_CHECKING:
 class Energy(eqx.Module):
     """Energy balance of a run (J), each of shape (k,). The start counts as zero work."""
 
-    kinetic: Float[Array, " k"]
-    potential: Float[Array, " k"]
-    work_of_inputs: Float[Array, " k"]
-    work_of_forces: Float[Array, " k"]
+    kinetic: Float[Array, " *k"]
+    potential: Float[Array, " *k"]
+    work_of_inputs: Float[Array, " *k"]
+    work_of_forces: Float[Array, " *k"]
     """Of `applied_force`: friction (negative), wind, …"""
-    work_of_drives: Float[Array, " k"]
+    work_of_drives: Float[Array, " *k"]
     """Of moving constraints and of parameters that change with time."""
 
     @property
@@ -56,9 +58,9 @@ class Energy(eqx.Module):
 class ConstraintError(eqx.Module):
     """How far a run is off its constraints, each of shape (k,): the largest entry at each time."""
 
-    position: Float[Array, " k"]
+    position: Float[Array, " *k"]
     """`max |Φ|`, in the units of the constraints."""
-    velocity: Float[Array, " k"]
+    velocity: Float[Array, " *k"]
     """`max |A v − b₁|`."""
 
     def max(self) -> Float[Array, ""]:
@@ -86,7 +88,7 @@ class Trajectory(eqx.Module):
     result: diffrax.RESULTS
     stats: dict[str, Any]
     """Numbers of steps taken, accepted, rejected."""
-    failure: str | None = None
+    failure: str | None = eqx.field(static=True, default=None)
     """Why the run stopped early, if it did."""
 
     # -- what follows ----------------------------------------------------------------------------------------------
@@ -136,6 +138,13 @@ class Trajectory(eqx.Module):
         """Of a mechanism, the force and moment of every joint on its child body: `reactions["A"].force`."""
         return reactions_along(self.system, self.q, self.v, self.acceleration, self.u, self.t)
 
+    @functools.cached_property
+    def sensors(self) -> dict[str, Reading]:
+        """Of a mechanism, what its sensors read over time: `sensors["tip"].value`, `.rate`."""
+        if not isinstance(self.system, MechanismSystem):
+            return {}
+        return eqx.filter_jit(jax.vmap(self.system.measure))(self.q, self.v)
+
     @property
     def succeeded(self) -> Bool[Array, ""]:
         """Whether the run reached its end."""
@@ -150,7 +159,10 @@ class Trajectory(eqx.Module):
 
     @functools.cached_property
     def _along(self) -> _Along:
-        return _evaluate(self.system, self.method, self.feed, self.t, self.q, self.v, self.work)
+        evaluate = _evaluate
+        for _ in self.t.shape[:-1]:  # of a batch made by `vmap`, each run
+            evaluate = eqx.filter_vmap(evaluate)
+        return evaluate(self.system, self.method, self.feed, self.t, self.q, self.v, self.work)
 
     def __getitem__(self, name: str) -> Float[Array, " k"]:
         """A coordinate by its name."""
@@ -278,19 +290,17 @@ class Recorded(eqx.Module):
 class _Along(eqx.Module):
     """What follows from the states."""
 
-    u: Float[Array, "k nu"]
+    u: Float[Array, "*k nu"]
     dynamics: Dynamics
     constraint_error: ConstraintError
     energy: Energy
 
 
 @eqx.filter_jit
-def _evaluate(
-    system: System, method: Route, feed: Input, t: Array, q: Array, v: Array, work: Array
-) -> _Along:
+def _evaluate(system: System, method: Route, feed: Input, t: Array, q: Array, v: Array, work: Array) -> _Along:
     start = row_variation(system, q[0], t[0])
 
-    def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, "3"]) -> _Along:
+    def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, " 3"]) -> _Along:
         u = feed(t, q, v)
         problem = state_problem(system, q, v, u, t, start)
         kinetic = system.kinetic_energy(q, v, t)
@@ -312,4 +322,5 @@ def _evaluate(
             ),
         )
 
-    return jax.vmap(at)(t, q, v, work)
+    # One state after the other: batched linear algebra can deadlock in the thread pool of XLA on few cores.
+    return jax.lax.map(lambda state: at(*state), (t, q, v, work))

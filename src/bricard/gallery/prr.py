@@ -1,0 +1,86 @@
+"""PRR arm with its tip on a surface (Aghili, quasi-velocities, section 5): coordinates in metres and radians."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.system import System
+
+
+class PRR(System):
+    """A base on a vertical slide carries two uniform links; the tip keeps to a level surface at height zero.
+
+    `slide` is the height of the base, `shoulder` the angle of the first link from the x axis, `elbow` that of the
+    second from the first. The multiplier is the force of the surface on the tip (N), positive upwards; it can push and
+    pull.
+
+    The motion that the source asks for, `0.5 + 0.3 sin(0.6 π t)` of the tip and `π/12 + π/6 sin(π t)` of the last link,
+    is out of reach for t in [7.36, 7.64] s: the cosine of `shoulder` would have to be up to 1.059.
+    """
+
+    m: float = 5.0
+    """Mass of the base and of each link (kg)."""
+    l: float = 1.0
+    """Length of each link (m)."""
+    g: float = 9.81
+    """Gravity (m/s²), along −y."""
+
+    coordinates = ("slide", "shoulder", "elbow")
+    constraint_names = ("tip on the surface",)
+    inputs = ("slide force", "shoulder torque", "elbow torque")
+
+    def points(self, q):
+        """Base, elbow and tip (m)."""
+        base = jnp.stack([jnp.zeros_like(q[0]), q[0]])
+        elbow = base + self.l * jnp.array([jnp.cos(q[1]), jnp.sin(q[1])])
+        return base, elbow, elbow + self.l * jnp.array([jnp.cos(q[1] + q[2]), jnp.sin(q[1] + q[2])])
+
+    def kinetic_energy(self, q, v, t):
+        _, (base, elbow, tip) = jax.jvp(self.points, (q,), (v,))
+        links = _rod_energy(self.m, base, elbow) + _rod_energy(self.m, elbow, tip)
+        return 0.5 * self.m * base @ base + links
+
+    def potential_energy(self, q, t):
+        base, elbow, tip = self.points(q)
+        return self.m * self.g * (1.5 * base[1] + elbow[1] + 0.5 * tip[1])
+
+    def constraints(self, q, t):
+        return self.points(q)[2][1:]
+
+    def input_matrix(self, q, t):
+        return jnp.eye(3)
+
+    def drawing(self, q, t):
+        base, elbow, tip = self.points(q)
+        return {
+            "slide": jnp.array([[0.0, -2.2], [0.0, 2.2]]) * self.l,
+            "surface": jnp.array([[-2.2, 0.0], [2.2, 0.0]]) * self.l,
+            "base": base[None],
+            "first link": jnp.stack([base, elbow]),
+            "second link": jnp.stack([elbow, tip]),
+        }
+
+
+def _rod_energy(mass, start, end):
+    """Kinetic energy of a uniform rod, from the velocities of its ends."""
+    return mass * (start @ start + start @ end + end @ end) / 6.0
+
+
+def prr(m: float = 5.0, l: float = 1.0, g: float = 9.81) -> Example:
+    """The weight is carried at the slide; the arm starts from rest and sways with its tip on the surface."""
+    # As in the source: the tip at 0.7 l from the slide, the last link upright.
+    shoulder = np.arccos(0.7)
+    elbow = 1.5 * np.pi - shoulder
+    slide = -l * (np.sin(shoulder) + np.sin(shoulder + elbow))
+    return Example(
+        system=PRR(m=m, l=l, g=g),
+        title="PRR arm with its tip on a surface: coordinates in metres and radians",
+        source="F. Aghili, Modeling and control of mechanical systems in terms of quasi-velocities, section 5",
+        q=np.array([slide, shoulder, elbow]),
+        v=np.zeros(3),
+        t_end=5.0,
+        settings={"u": np.array([3.0 * m * g, 0.0, 0.0])},
+    )

@@ -1,0 +1,100 @@
+"""Thin disc that rolls without slipping (Exudyn's rolling coin): nonholonomic, by two constraints on its velocity."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.gallery.shapes import circle
+from bricard.spatial import quaternion_rate, rotation_matrix
+from bricard.system import System
+
+
+class RollingDisc(System):
+    """A thin disc on a level floor: its rim touches the floor (holonomic) and does not slip (two rows on the velocity).
+
+    Coordinates are the centre (m) and the quaternion of the disc, whose axis is its own x axis. Velocities are that of
+    the centre (m/s, world) and the angular velocity (rad/s, in the frame of the disc). The multipliers are the floor's
+    force (N): normal, then along x and y. A disc that lies flat has no single point of contact; stay away from it.
+    """
+
+    m: float = 1.0
+    """Mass (kg)."""
+    r: float = 0.01
+    """Radius (m)."""
+    I_axis: float = 5e-5
+    """Inertia about the axis (kg m²)."""
+    I_across: float = 2.5e-5
+    """Inertia about a diameter (kg m²)."""
+    g: float = 9.81
+    """Gravity (m/s²), along −z."""
+
+    coordinates = ("x", "y", "z", "qw", "qx", "qy", "qz")
+    velocities = ("vx", "vy", "vz", "wx", "wy", "wz")
+    constraint_names = ("rim on the floor", "no slip x", "no slip y")
+
+    def to_contact(self, q):
+        """From the centre to the lowest point of the rim (m), world frame."""
+        axis = rotation_matrix(q[3:])[:, 0]
+        up = jnp.array([0.0, 0.0, 1.0])
+        steepest = up - axis[2] * axis
+        return -self.r * steepest / jnp.sqrt(steepest @ steepest)
+
+    def contact(self, q):
+        """The lowest point of the rim (m)."""
+        return q[:3] + self.to_contact(q)
+
+    def kinetic_energy(self, q, v, t):
+        inertia = jnp.array([self.I_axis, self.I_across, self.I_across])
+        return 0.5 * self.m * v[:3] @ v[:3] + 0.5 * inertia @ v[3:] ** 2
+
+    def potential_energy(self, q, t):
+        return self.m * self.g * q[2]
+
+    def constraints(self, q, t):
+        return self.contact(q)[2:]
+
+    def velocity_constraints(self, q, t):
+        # Row i of `v + ω × a = 0` is `v_i + (a × e_i)ᵀ R` times the angular velocity in the disc's frame.
+        arm, rotation = self.to_contact(q), rotation_matrix(q[3:])
+        x, y, _ = jnp.eye(3)
+        turn = jnp.stack([jnp.cross(arm, x), jnp.cross(arm, y)]) @ rotation
+        return jnp.concatenate([jnp.eye(2, 3), turn], axis=1), jnp.zeros(2)
+
+    def qdot(self, q, v):
+        return jnp.concatenate([v[:3], quaternion_rate(q[3:], v[3:])])
+
+    def normalize(self, q):
+        return jnp.concatenate([q[:3], q[3:] / jnp.linalg.norm(q[3:])])
+
+    def drawing(self, q, t):
+        side = 1.5 * self.r
+        square = jnp.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0], [-1, -1, 0]]) * side
+        rotation = rotation_matrix(q[3:])
+        a, b = circle(self.r)
+        rim = q[:3] + jnp.stack([jnp.zeros_like(a), a, b], axis=1) @ rotation.T
+        return {
+            "floor": square,
+            "rim": rim,
+            "spoke": jnp.stack([q[:3], rim[0]]),
+            "contact": self.contact(q)[None],
+        }
+
+
+def rolling_disc(
+    m: float = 1.0, r: float = 0.01, I_axis: float = 5e-5, I_across: float = 2.5e-5, g: float = 9.81
+) -> Example:
+    """Almost upright, spinning at five turns a second about the vertical: it leans over and rights itself again."""
+    tilt, spin = np.deg2rad(1.0), 10.0 * np.pi
+    centre = r * np.array([np.sin(tilt), 0.0, np.cos(tilt)])
+    turn = np.array([0.0, 0.0, spin])
+    in_disc = spin * np.array([-np.sin(tilt), 0.0, np.cos(tilt)])
+    return Example(
+        system=RollingDisc(m=m, r=r, I_axis=I_axis, I_across=I_across, g=g),
+        title="Rolling disc: a nonholonomic system with quaternions",
+        source="Exudyn, test model rollingCoinTest",
+        q=np.concatenate([centre, [np.cos(tilt / 2), 0.0, np.sin(tilt / 2), 0.0]]),
+        v=np.concatenate([np.cross(turn, centre), in_disc]),
+        t_end=0.5,
+    )

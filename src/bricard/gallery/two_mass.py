@@ -1,0 +1,129 @@
+"""Two masses in a row (Bencsik, underactuated multibody systems): joined by a spring (2.8), or by a rigid rod (3.10).
+
+The first is the smallest underactuated system: a force on one mass, the other to be moved. Seen at the first mass its
+relative degree is 2 (collocated), at the second 4 (flat). The second is the smallest system in dependent coordinates;
+linearised as it is, it has two eigenvalues that belong to no motion. The source's table 3.1 gives them for detection
+parameters of 10, not of 1 as its text says.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.gallery.shapes import box, spring
+from bricard.system import System
+
+_SOURCE = (
+    "L. Bencsik, Dynamic analysis and tracking control of underactuated multibody systems, PhD thesis, Budapest 2017"
+)
+
+
+class TwoMass(System):
+    """Two masses on a level floor with a spring between them and a force on the first; displacements from rest."""
+
+    m1: float = 1.0
+    """Mass of the driven block (kg)."""
+    m2: float = 1.0
+    """Mass of the other block (kg)."""
+    k: float = 1.0
+    """Stiffness of the spring (N/m)."""
+
+    coordinates = ("x1", "x2")
+    inputs = ("force on 1",)
+
+    def kinetic_energy(self, q, v, t):
+        return 0.5 * (self.m1 * v[0] ** 2 + self.m2 * v[1] ** 2)
+
+    def potential_energy(self, q, t):
+        return 0.5 * self.k * (q[0] - q[1]) ** 2
+
+    def input_matrix(self, q, t):
+        return jnp.array([[1.0], [0.0]])
+
+    def drawing(self, q, t):
+        height = 0.2
+        first, second = jnp.array([q[0], height]), jnp.array([q[1] + 2.0, height])
+        half = jnp.array([0.2, 0.0])
+        return {
+            "floor": jnp.array([[-2.0, 0.0], [4.0, 0.0]]),
+            "mass 1": box(first, 0.4, 0.4),
+            "mass 2": box(second, 0.4, 0.4),
+            "spring": spring(first + half, second - half, 0.15),
+        }
+
+
+class TwoMassJoined(System):
+    """Two masses on a level floor joined by a rigid rod, the first held to a wall by a spring and a damper.
+
+    The multiplier is the force of the rod on the first mass (N). With `k = b = 0` and the input as a sampled
+    PD controller this is also the source's system (3.18).
+    """
+
+    m1: float = 1.0
+    """Mass of the first block (kg)."""
+    m2: float = 1.0
+    """Mass of the second block (kg)."""
+    k: float = 1.0
+    """Stiffness of the spring at the first block (N/m), at rest where `x1 = 0`."""
+    b: float = 1.0
+    """Damping at the first block (N s/m)."""
+    d0: float = -1.5
+    """Length of the rod as `x1 − x2` (m): negative, for the second block stands to the right."""
+
+    coordinates = ("x1", "x2")
+    constraint_names = ("rod",)
+    inputs = ("force on 1",)
+
+    def kinetic_energy(self, q, v, t):
+        return 0.5 * (self.m1 * v[0] ** 2 + self.m2 * v[1] ** 2)
+
+    def potential_energy(self, q, t):
+        return 0.5 * self.k * q[0] ** 2
+
+    def applied_force(self, q, v, t):
+        return jnp.stack([-self.b * v[0], jnp.zeros_like(v[0])])
+
+    def constraints(self, q, t):
+        return jnp.array([q[0] - q[1] - self.d0])
+
+    def input_matrix(self, q, t):
+        return jnp.array([[1.0], [0.0]])
+
+    def drawing(self, q, t):
+        height = 0.2
+        first, second = jnp.array([q[0], height]), jnp.array([q[1], height])
+        half, wall = jnp.array([0.2, 0.0]), jnp.array([-2.0, height])
+        return {
+            "floor": jnp.array([[-2.0, 0.0], [3.5, 0.0]]),
+            "wall": jnp.array([[-2.0, 0.0], [-2.0, 0.6]]),
+            "spring": spring(wall, first - half, 0.15),
+            "mass 1": box(first, 0.4, 0.4),
+            "rod": jnp.stack([first + half, second - half]),
+            "mass 2": box(second, 0.4, 0.4),
+        }
+
+
+def two_mass(m1: float = 1.0, m2: float = 1.0, k: float = 1.0) -> Example:
+    """Let go with the spring stretched: the masses swing against each other."""
+    return Example(
+        system=TwoMass(m1=m1, m2=m2, k=k),
+        title="Two masses and a spring, a force on one of them: underactuated",
+        source=f"{_SOURCE}, (2.8)",
+        q=np.array([-0.5, 0.5]),
+        v=np.zeros(2),
+        t_end=20.0,
+    )
+
+
+def two_mass_joined(m1: float = 1.0, m2: float = 1.0, k: float = 1.0, b: float = 1.0, d0: float = -1.5) -> Example:
+    """Let go at a distance from rest: a damped swing of both masses together."""
+    return Example(
+        system=TwoMassJoined(m1=m1, m2=m2, k=k, b=b, d0=d0),
+        title="Two masses joined by a rod: one constraint, two eigenvalues too many",
+        source=f"{_SOURCE}, (3.10)",
+        q=np.array([1.0, 1.0 - d0]),
+        v=np.zeros(2),
+        t_end=20.0,
+    )

@@ -1,0 +1,161 @@
+"""Which curves a run is shown by: the same for the page and for static figures."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from bricard.report.singular import SingularPositions
+from bricard.simulate.trajectory import Trajectory
+
+MOST_CURVES = 8
+"""In one panel; more cannot be told apart."""
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6f5aa8", "#6b7280")
+"""After Okabe and Ito: told apart by colour-blind readers too. (The page has its own, for dark screens as well.)"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One quantity over time."""
+
+    name: str
+    values: Float[np.ndarray, " k"]
+    doubtful: bool = False
+    """Of a constraint force that a rigid model does not determine: drawn dashed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Curves that share an axis."""
+
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+    log: bool = False
+    note: str = ""
+    """What is left out or needs saying."""
+
+
+def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
+    """Everything worth plotting of a run, in the order of reading."""
+    if len(trajectory) == 0:
+        return []
+    system, energy = trajectory.system, trajectory.energy
+    shown = [
+        _panel("Coordinates", "m, rad", system.coordinates, trajectory.q),
+        _panel("Velocities", "m/s, rad/s", system.velocity_names, trajectory.v),
+        _energy(energy),
+        Panel("Energy balance", "J", (Curve("gained beyond the work done", np.asarray(energy.balance)),)),
+    ]
+    if system.n_constraints:
+        error = trajectory.constraint_error
+        shown += [
+            _logarithmic("Constraint error", "m, rad; per s", {"position": error.position, "velocity": error.velocity}),
+            _multipliers(trajectory),
+            _panel("Constraint forces, by coordinate", "N, N m", system.velocity_names, trajectory.constraint_force),
+        ]
+    if system.nu and np.any(np.asarray(trajectory.u) != 0.0):
+        shown.append(_panel("Inputs", "N, N m", system.input_names, trajectory.u))
+    if len(singular.measure):
+        curve = Curve("smallest singular value", singular.measure)
+        shown.append(Panel("Distance from singular positions", "", (curve,)))
+    return shown
+
+
+def _panel(title: str, unit: str, names: Sequence[str], values: Any) -> Panel:
+    curves = [Curve(name, column) for name, column in zip(names, np.asarray(values).T, strict=True)]
+    curves, note = _fewer(curves)
+    return Panel(title, unit, curves, note=note)
+
+
+def _energy(energy: Any) -> Panel:
+    curves = [Curve(n, np.asarray(getattr(energy, n))) for n in ("kinetic", "potential", "total")]
+    for source in ("inputs", "forces", "drives"):
+        work = np.asarray(getattr(energy, f"work_of_{source}"))
+        # Nothing but rounding is not worth a curve.
+        if _range(work) > 1e-9 * (1.0 + _range(curves[0].values)):
+            curves.append(Curve(f"work of {source}", work - work[0]))
+    return Panel("Energy", "J", tuple(curves))
+
+
+def _multipliers(trajectory: Trajectory) -> Panel:
+    values, known = np.asarray(trajectory.multipliers), np.asarray(trajectory.determinate)
+    doubtful = np.mean(known, axis=0) < 0.5
+    curves = [Curve(name, values[:, i], bool(doubtful[i])) for i, name in enumerate(trajectory.system.row_names)]
+    kept, note = _fewer(curves)
+    if any(c.doubtful for c in kept):
+        note = "; ".join(filter(None, [note, "dashed: not determined by a rigid model, least values shown"]))
+    return Panel("Multipliers, by constraint", "N, N m", kept, note=note)
+
+
+def _logarithmic(title: str, unit: str, named: dict[str, Any]) -> Panel:
+    """Zero has no logarithm: what is below all rounding errors is shown there."""
+    curves = tuple(Curve(n, np.maximum(np.asarray(v), 1e-17)) for n, v in named.items())
+    return Panel(title, unit, curves, log=True)
+
+
+def _fewer(curves: list[Curve]) -> tuple[tuple[Curve, ...], str]:
+    """At most `MOST_CURVES`: of curves that coincide the first, then those that vary most."""
+    scale = max((_range(c.values) for c in curves), default=0.0)
+    kinds: list[tuple[Curve, int]] = []
+    for curve in curves:
+        for i, (other, alike) in enumerate(kinds):
+            same = np.allclose(curve.values, other.values, rtol=0.0, atol=1e-4 * scale, equal_nan=True)
+            if same and curve.doubtful == other.doubtful and len(curves) > MOST_CURVES:
+                kinds[i] = (other, alike + 1)
+                break
+        else:
+            kinds.append((curve, 0))
+    ranking = sorted(range(len(kinds)), key=lambda i: -_range(kinds[i][0].values))
+    chosen = sorted(ranking[:MOST_CURVES])
+    shown = tuple(
+        dataclasses.replace(kinds[i][0], name=f"{kinds[i][0].name} (+{kinds[i][1]} alike)")
+        if kinds[i][1]
+        else kinds[i][0]
+        for i in chosen
+    )
+    hidden = len(curves) - len(chosen) - sum(kinds[i][1] for i in chosen)
+    return shown, f"{hidden} more vary less and are not shown" if hidden else ""
+
+
+def _range(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.ptp(finite)) if finite.size else 0.0
+
+
+def thinned(t: np.ndarray, columns: Sequence[np.ndarray], most: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """At most about `most` samples of each curve: the smallest and the largest of each stretch, so that peaks stay.
+
+    The times of a stretch's two extremes are set to its start and middle, the same for all curves.
+    """
+    if len(t) <= most:
+        return t, list(columns)
+    size = -(-len(t) // (most // 2))
+    starts = range(0, len(t), size)
+    times = np.concatenate([[t[i], t[min(i + size // 2, len(t) - 1)]] for i in starts])
+    times[-1] = t[-1]
+    out = []
+    for column in columns:
+        kept = []
+        for i in starts:
+            part = column[i : i + size]
+            low, high = sorted((int(np.argmin(part)), int(np.argmax(part))))
+            kept += [part[low], part[high]]
+        out.append(np.asarray(kept))
+    return times, out
+
+
+def rounded(values: np.ndarray, log: bool = False) -> list[float | None]:
+    """Numbers with as many digits as a plot can show; None for what is not finite."""
+    finite = values[np.isfinite(values)]
+    if log or not finite.size:
+        return [float(f"{x:.4g}") if np.isfinite(x) else None for x in values]
+    size = _range(values) or float(np.max(np.abs(finite)))
+    digits = 4 - int(np.floor(np.log10(size))) if size > 0.0 else 0
+    short = np.round(values, digits)
+    return [float(f"{x:.12g}") if np.isfinite(x) else None for x in short]

@@ -1,0 +1,171 @@
+"""One HTML file that shows a run: works from disk, without network, and can be sent by mail."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import json
+import math
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bricard.report.curves import panels, rounded, thinned
+from bricard.report.files import replacing
+from bricard.report.scene import scene
+from bricard.report.summary import Summary, summarize
+from bricard.simulate.trajectory import Trajectory
+
+MOST_SAMPLES = 2000
+"""Of each curve."""
+
+
+def write_report(
+    trajectory: Trajectory,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    source: str = "",
+    settings: Mapping[str, Any] | None = None,
+    summary: Summary | None = None,
+) -> Path:
+    """Write the animation and the plots of a run to one self-contained HTML file; returns its path.
+
+    `title` and `source` say what the system is (default: the first line of its docstring), `settings` what else is worth
+    knowing of the run. `summary` spares computing it again. The file is there whole, or not at all: `ModelError` if it
+    cannot be written.
+    """
+    path = Path(path)
+    summary = summarize(trajectory, title, settings) if summary is None else summary
+    page = render(trajectory, summary, source)
+    with replacing(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+    return path
+
+
+def render(trajectory: Trajectory, summary: Summary, source: str = "") -> str:
+    """The page as text."""
+    static = resources.files("bricard.report") / "static"
+    parts = {
+        "title": html.escape(_heading(summary)),
+        "style": (static / "page.css").read_text("utf-8"),
+        "header": _header(summary, source),
+        "facts": _facts(summary),
+        "data": _embedded(_data(trajectory, summary)),
+        "script": "\n".join((static / name).read_text("utf-8") for name in ("scene.js", "chart.js", "page.js")),
+    }
+    # One pass, so that braces in a title are not taken for a place to fill in.
+    template = (static / "page.html").read_text("utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _data(trajectory: Trajectory, summary: Summary) -> dict[str, Any]:
+    t = np.asarray(trajectory.t)
+    shown = panels(trajectory, summary.singular)
+    plots = []
+    for panel in shown:
+        times, columns = thinned(t, [c.values for c in panel.curves], MOST_SAMPLES)
+        curves = [
+            {"name": c.name, "doubtful": c.doubtful, "y": rounded(y, panel.log)}
+            for c, y in zip(panel.curves, columns, strict=True)
+        ]
+        plots.append({"title": panel.title, "unit": panel.unit, "log": panel.log, "note": panel.note, "curves": curves})
+        t_shown = times
+    return {
+        "t": rounded(t_shown) if shown else [],
+        "span": list(summary.span) if summary.states else [0.0, 0.0],
+        "plots": plots,
+        "scene": scene(trajectory),
+        "singular": [round(x, 6) for x in summary.singular.times],
+    }
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in, whatever the names in it are."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+# -- the head of the page, readable without scripts --------------------------------------------------------------------
+
+
+def _heading(summary: Summary) -> str:
+    return summary.title.rstrip(".") or summary.name
+
+
+def _header(summary: Summary, source: str) -> str:
+    status = "stopped early" if summary.failed else summary.status
+    lines = [
+        f'<p class="eyebrow">{html.escape(summary.name)} '
+        f'<span class="chip {"bad" if summary.failed else "good"}">{html.escape(status)}</span></p>',
+        f"<h1>{html.escape(_heading(summary))}</h1>",
+    ]
+    if source:
+        lines.append(f'<p class="source">{html.escape(source)}</p>')
+    if summary.failed:
+        lines.append(f'<p class="failure" role="alert">{html.escape(_sentence(summary.status))}</p>')
+    tiles = "".join(
+        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(more)}</small></dd></div>"
+        for label, value, more in _tiles(summary)
+    )
+    lines.append(f'<dl class="tiles">{tiles}</dl>')
+    if summary.mobility:
+        lines.append(f'<p class="mobility">{html.escape(summary.mobility)}</p>')
+    if summary.singular.times:
+        lines.append(_passed(summary))
+    return "\n".join(lines)
+
+
+def _tiles(summary: Summary) -> list[tuple[str, str, str]]:
+    relative = summary.energy_drift / summary.energy_scale if summary.energy_scale > 0.0 else math.nan
+    tiles = [("Simulated", f"{_number(summary.span[1] - summary.span[0])} s", f"{summary.states} states saved")]
+    if summary.steps is not None:
+        tiles.append(("Steps", str(summary.steps), f"{summary.rejected} rejected"))
+    of_kinetic = f"{relative:.1g} of the largest kinetic energy" if math.isfinite(relative) else ""
+    tiles += [
+        ("Energy drift", f"{_number(summary.energy_drift)} J", of_kinetic),
+        ("Constraint error", _number(summary.constraint_error), "largest, position and velocity"),
+        ("Singular positions", str(len(summary.singular.times)), "passed"),
+    ]
+    return tiles
+
+
+def _passed(summary: Summary) -> str:
+    """The times of the singular positions as buttons that go there."""
+    times = summary.singular.times
+    shown = "".join(f'<button type="button" data-time="{t:.6f}">{t:.3f}</button>' for t in times[:40])
+    more = f" and {len(times) - 40} more" if len(times) > 40 else ""
+    noun = "singular position" if len(times) == 1 else "singular positions"
+    return f'<p class="passed"><strong>Passed {len(times)} {noun}</strong> at t = {shown}{more} s</p>'
+
+
+def _facts(summary: Summary) -> str:
+    groups = {"Parameters": summary.parameters, "Settings": summary.settings, "Versions": summary.versions}
+    tables = "".join(
+        f"<div><h2>{title}</h2><table>"
+        + "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
+        + "</table></div>"
+        for title, rows in groups.items()
+        if rows
+    )
+    written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z")
+    return f'<div class="tables">{tables}</div><p class="written">Written by bricard on {written}.</p>'
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _number(value: float) -> str:
+    """Few digits, and powers of ten as people write them."""
+    if not math.isfinite(value):
+        return "not known"
+    text = f"{value:.3g}"
+    if "e" not in text:
+        return text
+    mantissa, exponent = text.split("e")
+    return f"{mantissa}·10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

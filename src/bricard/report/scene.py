@@ -1,0 +1,152 @@
+"""What moves on the page: `System.drawing` along a run, packed small."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.errors import ModelError
+from bricard.report.motion import configurations
+from bricard.simulate.trajectory import Trajectory
+from bricard.system import Scalar, System, Vector
+
+FRAMES = (600, 1500)
+"""Fewest and most pictures of a run; fewer saved states are interpolated, more are thinned."""
+MOST_NUMBERS = 400_000
+"""In all pictures together: a megabyte."""
+MOST_TRACES = 4
+LINK = 4
+"""Lines of more points than this are outlines, springs or paths; shorter ones are links with joints at their ends."""
+STEPS = 32_000
+"""Coordinates are sent as whole numbers from −STEPS to STEPS; −STEPS − 1 stands for "not there"."""
+
+
+def scene(trajectory: Trajectory) -> dict[str, Any] | None:
+    """The drawing along a run, ready for JSON; None for a system without a drawing."""
+    if len(trajectory) == 0:
+        return None
+    system = trajectory.system
+    numbers = _count(system)
+    if not numbers:
+        return None
+    fewest, most = FRAMES
+    span = np.asarray(trajectory.t)[[0, -1]]
+    count = min(np.clip(len(trajectory), fewest, most), max(MOST_NUMBERS // numbers, 2)) if span[1] > span[0] else 1
+    times = np.linspace(*span, int(count))
+    drawn = _drawings(system, jnp.asarray(configurations(trajectory, times)), jnp.asarray(times))
+    lines = _checked(system, {name: np.asarray(points) for name, points in drawn.items()})
+    return _packed(lines, span)
+
+
+def _count(system: System) -> int:
+    """How many numbers one picture takes."""
+    try:
+        shapes = jax.eval_shape(system.drawing, jnp.zeros(system.nq), jnp.zeros(()))
+    except Exception as error:
+        raise ModelError(type(system).__name__, [f"`drawing` fails: {type(error).__name__}: {error}"]) from error
+    return sum(int(np.prod(x.shape)) for x in shapes.values())
+
+
+@eqx.filter_jit
+def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Float[Array, "f n d"]]:
+    def at(q: Vector, t: Scalar) -> dict[str, Float[Array, "n d"]]:
+        return {
+            name: jnp.asarray(points, dtype=float) for name, points in system.drawing(system.normalize(q), t).items()
+        }
+
+    return jax.vmap(at)(q, t)
+
+
+def _checked(system: System, lines: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Every polyline (frames, n, d) with the same d."""
+    problems = [
+        f"`drawing`: {name!r} has shape {points.shape[1:]}, expected (n, 2) or (n, 3)"
+        for name, points in lines.items()
+        if points.ndim != 3 or points.shape[2] not in (2, 3) or points.shape[1] == 0
+    ]
+    if problems:
+        raise ModelError(type(system).__name__, problems)
+    dimension = max(points.shape[2] for points in lines.values())
+    # A planar line in a spatial drawing lies in the plane z = 0.
+    return {n: np.pad(p, ((0, 0), (0, 0), (0, dimension - p.shape[2]))) for n, p in lines.items()}
+
+
+def _packed(lines: dict[str, np.ndarray], span: np.ndarray) -> dict[str, Any]:
+    every = np.concatenate(list(lines.values()), axis=1)
+    low, high = _box(every)
+    size = float(np.max(high - low)) or 1.0
+    middle = 0.5 * (low + high)
+    scale = 0.5 * size / STEPS
+    whole = np.where(np.isfinite(every), np.clip(np.round((every - middle) / scale), -STEPS, STEPS), -STEPS - 1)
+    still = np.all(np.abs(every - every[:1]) < 1e-6 * size, axis=(0, 2))
+    slots = _slots(lines)
+    moving = [name for name, at in slots.items() if not np.all(still[at])]
+    groups = list(dict.fromkeys(_kind(name) for name in moving))
+    described = [
+        {
+            "name": name,
+            "start": at.start,
+            "size": at.stop - at.start,
+            "group": groups.index(_kind(name)) if name in moving else -1,
+            "pivots": np.flatnonzero(still[at]).tolist() if name in moving and at.stop - at.start <= LINK else [],
+            "closed": bool(
+                at.stop - at.start > 3 and np.all(np.abs(every[:, at.start] - every[:, at.stop - 1]) < 1e-6 * size)
+            ),
+        }
+        for name, at in slots.items()
+    ]
+    return {
+        "dimension": every.shape[2],
+        "span": span.tolist(),
+        "frames": every.shape[0],
+        "vertices": every.shape[1],
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "middle": middle.tolist(),
+        "scale": scale,
+        "groups": groups,
+        "lines": described,
+        "traces": _traces(slots, every, still, size),
+        "data": base64.b64encode(whole.astype("<i2").tobytes()).decode("ascii"),
+    }
+
+
+def _slots(lines: dict[str, np.ndarray]) -> dict[str, slice]:
+    """Where the points of each line are among the points of all lines."""
+    ends = np.cumsum([points.shape[1] for points in lines.values()]).tolist()
+    return {name: slice(end - points.shape[1], end) for (name, points), end in zip(lines.items(), ends, strict=True)}
+
+
+def _kind(name: str) -> str:
+    """`rocker` of `rocker 12`: the links of a chain share a colour."""
+    return re.sub(r"[\s_-]*\d+$", "", name) or name
+
+
+def _box(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the box to show: all points, but not those of a motion that blows up at its end."""
+    flat = points.reshape(-1, points.shape[2])
+    flat = flat[np.all(np.isfinite(flat), axis=1)]
+    if not len(flat):
+        return np.zeros(points.shape[2]), np.ones(points.shape[2])
+    near, far = np.percentile(flat, [1, 99], axis=0)
+    margin = 2.0 * np.max(far - near)
+    return np.maximum(flat.min(axis=0), near - margin), np.minimum(flat.max(axis=0), far + margin)
+
+
+def _traces(slots: dict[str, slice], every: np.ndarray, still: np.ndarray, size: float) -> list[int]:
+    """Points whose paths are worth drawing: masses first, then the ends of links, each place once."""
+    masses = [at.start for at in slots.values() if at.stop - at.start == 1]
+    ends = [i for at in slots.values() if 1 < at.stop - at.start <= LINK for i in (at.start, at.stop - 1)]
+    chosen: list[int] = []
+    for i in masses + ends:
+        apart = all(np.max(np.abs(every[:, i] - every[:, j])) > 1e-3 * size for j in chosen)
+        if not still[i] and apart and len(chosen) < MOST_TRACES:
+            chosen.append(i)
+    return chosen

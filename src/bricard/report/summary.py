@@ -1,0 +1,128 @@
+"""What was run and how it went, in words and a few numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import jax
+import numpy as np
+
+from bricard.equations.mobility import mobility
+from bricard.report.singular import SingularPositions, singular_positions
+from bricard.simulate.trajectory import Trajectory
+from bricard.system import System
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """The main facts of a run; numbers that do not exist (nothing was saved, everything was NaN) are NaN."""
+
+    name: str
+    """Of the system's class."""
+    title: str
+    """One line about the system."""
+    status: str
+    failed: bool
+    span: tuple[float, float]
+    """First and last saved time (s)."""
+    states: int
+    steps: int | None
+    """Accepted steps of the solver; None if the run was read from a file."""
+    rejected: int | None
+    energy_drift: float
+    """Largest violation of the energy balance (J)."""
+    energy_scale: float
+    """Largest kinetic energy (J), to compare the drift with."""
+    constraint_error: float
+    """Largest, of position and velocity."""
+    singular: SingularPositions
+    mobility: str
+    """At the start, in words."""
+    parameters: dict[str, str]
+    settings: dict[str, str]
+    versions: dict[str, str]
+
+    @property
+    def singular_words(self) -> str:
+        """How many singular positions were passed, and when."""
+        times = self.singular.times
+        if not times:
+            return "passed no singular position"
+        listed = ", ".join(f"{t:.4g}" for t in times[:12]) + (", …" if len(times) > 12 else "")
+        return f"passed {len(times)} singular position{'' if len(times) == 1 else 's'}, at t = {listed} s"
+
+
+def summarize(trajectory: Trajectory, title: str | None = None, settings: Mapping[str, Any] | None = None) -> Summary:
+    """Collect the facts. `settings` are shown besides what the trajectory knows itself."""
+    system, t = trajectory.system, np.asarray(trajectory.t)
+    any_states = len(t) > 0
+    largest = _Largest(trajectory) if any_states else None
+    return Summary(
+        name=type(system).__name__,
+        title=_first_line(system) if title is None else title,
+        status=trajectory.status,
+        failed=trajectory.failure is not None or not bool(trajectory.succeeded),
+        span=(float(t[0]), float(t[-1])) if any_states else (np.nan, np.nan),
+        states=len(t),
+        steps=_count(trajectory, "num_accepted_steps"),
+        rejected=_count(trajectory, "num_rejected_steps"),
+        energy_drift=largest.drift if largest else np.nan,
+        energy_scale=largest.kinetic if largest else np.nan,
+        constraint_error=largest.constraint_error if largest else np.nan,
+        singular=singular_positions(trajectory),
+        mobility=str(mobility(system, trajectory.q[0], trajectory.t[0])) if any_states else "",
+        parameters=parameters(system),
+        settings={"method": repr(trajectory.method)} | {k: str(v) for k, v in (settings or {}).items()},
+        versions=versions(),
+    )
+
+
+class _Largest:
+    """Largest values over the finite part of a run: a failed one may end in NaN."""
+
+    def __init__(self, trajectory: Trajectory):
+        energy, error = trajectory.energy, trajectory.constraint_error
+        self.drift = _largest(energy.balance)
+        self.kinetic = _largest(energy.kinetic)
+        self.constraint_error = _largest(np.concatenate([error.position, error.velocity]))
+
+
+def _largest(values: Any) -> float:
+    values = np.abs(np.asarray(values))
+    return float(np.max(values[np.isfinite(values)], initial=0.0)) if np.any(np.isfinite(values)) else np.nan
+
+
+def _count(trajectory: Trajectory, key: str) -> int | None:
+    return int(trajectory.stats[key]) if key in trajectory.stats else None
+
+
+def parameters(system: System) -> dict[str, str]:
+    """Fields of a system with their values as text."""
+    return {f.name: _written(getattr(system, f.name)) for f in dataclasses.fields(system)}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (jax.Array, np.ndarray)):
+        if value.ndim == 0:
+            return f"{float(value):.6g}"
+        return np.array2string(np.asarray(value), precision=6, separator=", ", threshold=20).replace("\n", "")
+    return str(value)
+
+
+def _first_line(system: System) -> str:
+    text = inspect.getdoc(type(system)) or ""
+    # A class without a docstring of its own gets that of `System`, or the signature that dataclasses write.
+    if type(system).__doc__ is None or text.startswith(f"{type(system).__name__}("):
+        return ""
+    return text.splitlines()[0] if text else ""
+
+
+def versions() -> dict[str, str]:
+    """Of bricard and of what computes for it."""
+    found = {name: metadata.version(name) for name in ("bricard", "jax", "diffrax")}
+    return found | {"python": platform.python_version()}

@@ -1,0 +1,27 @@
+"""Strict settings for every test: shapes and types are checked at run time, ranks are never promoted."""
+
+import jax
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_enable_x64", True)
+
+with install_import_hook("bricard", "beartype.beartype"):
+    import bricard  # noqa: F401
+
+import json  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import hypothesis  # noqa: E402
+import pytest  # noqa: E402
+
+hypothesis.settings.register_profile("bricard", deadline=None, derandomize=True, max_examples=25)
+hypothesis.settings.load_profile("bricard")
+
+REFERENCE = Path(__file__).parent / "reference"
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """Numbers computed independently: `reference("pendulum")` is the content of `reference/pendulum.json`."""
+    return lambda name: json.loads((REFERENCE / f"{name}.json").read_text())
