@@ -35,7 +35,7 @@ def skew(a: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
     return -jnp.einsum("ijk,...k->...ij", _EPSILON, a)
 
 
-def cross(a: Float[Array, "*batch 3"], b: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+def cross(a: Float[Array, "*#batch 3"], b: Float[Array, "*#batch 3"]) -> Float[Array, "*#batch 3"]:
     """Cross product along the last axis."""
     return jnp.einsum("ijk,...j,...k->...i", _EPSILON, a, b)
 
@@ -88,4 +88,4 @@ def turn_matrix(
     """Rotation matrix of a turn by `angle` (rad) about the unit vector `axis` (Rodrigues)."""
     k = skew(axis)
     sin, cos = jnp.sin(angle)[..., None, None], jnp.cos(angle)[..., None, None]
-    return jnp.eye(3) + sin * k + (1 - cos) * (k @ k)
+    return jnp.broadcast_to(jnp.eye(3), k.shape) + sin * k + (1 - cos) * (k @ k)

@@ -119,11 +119,11 @@ def _at(system: MechanismSystem, q: Vector, v: Vector, acceleration: Vector, u: 
     needed = needed_wrenches(system, q, v, acceleration, u, t)
     # In units of force: moments by the size of the mechanism.
     parts, units = _units(model)
-    matrix = (wrenches[:, :, parts] / units).reshape(wrenches.shape[0], -1)
+    matrix = (wrenches[:, :, parts] / units[None, None]).reshape(wrenches.shape[0], -1)
     weights = jnp.where(_is_moment(model), model.scale, 1.0)
     matrix = matrix * weights[:, None]
     inverse = pinv(matrix.T)
-    multipliers = weights * (inverse @ (needed[:, parts] / units).reshape(-1))
+    multipliers = weights * (inverse @ (needed[:, parts] / units[None]).reshape(-1))
     loose = weights[:, None] * (jnp.eye(matrix.shape[0]) - matrix @ inverse.T)
     return _per_joint(model, place, multipliers, jax.lax.stop_gradient(loose), weights)
 
@@ -149,7 +149,7 @@ def _units(model: Model) -> tuple[np.ndarray, Array]:
 
 def _is_moment(model: Model) -> np.ndarray:
     """Of each row, whether its multiplier is a moment; else it is a force."""
-    turns = any(what == "turn" for _, what in model.coordinates)
+    turns = bool(model.tracked)
     moment = [r in (3, 4, 5, 6) for _, r in model.rows]
     moment += [False] * len(model.rolling) + [turns] * len(model.relations)
     return np.array([*moment, *[False] * (len(model.user_row_names) + len(model.slip_row_names))], dtype=bool)
@@ -181,7 +181,7 @@ def _per_joint(
     def components(basis: Float[Array, "j 8 6"]) -> tuple[Array, Array]:
         values = jnp.einsum("jrc,jr->jc", basis, by_row)[:, parts]
         share = jnp.linalg.norm(jnp.einsum("jrc,jrk->jck", basis, loose_rows), axis=2)[:, parts]
-        return values, share / units < DETERMINATE_TOLERANCE
+        return values, share / units[None] < DETERMINATE_TOLERANCE
 
     (in_world, sure_world), (in_joint, sure_joint) = components(world), components(local)
     dimension = 2 if model.planar else 3

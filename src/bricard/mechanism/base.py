@@ -208,18 +208,17 @@ class MechanismSystem(System):
             return jnp.zeros((0, self.nv))
         coordinates = model.joint_coordinates()
         rates = self.pull(q, spread_rows(coordinates.wrenches(place), coordinates.bodies, model.n))
-        for row, turn in enumerate(coordinates.turn_of):
-            if turn is not None:  # a tracked turn is a coordinate itself
-                rates = rates.at[row].set(jnp.zeros(self.nv).at[self.turn_columns[turn]].set(1.0))
-        return model.relations.coefficients @ rates
+        known = coordinates.is_turn & np.array([i is not None for i in coordinates.turn_of], dtype=bool)
+        own = np.zeros((len(coordinates), self.nv))  # a tracked turn is a coordinate itself
+        own[np.flatnonzero(known), [self.turn_columns[i] for i in np.array(coordinates.turn_of)[known]]] = 1.0
+        return model.relations.coefficients @ jnp.where(known[:, None], own, rates)
 
     def turn_rates(self, place: Placement, twists: Wrenches) -> Float[Array, " k"]:
         """Rates of the tracked turns."""
         if not self.model.tracked:
             return jnp.zeros(0)
-        coordinates = self.model.joint_coordinates()
-        rates = coordinates.rates(place, twists)
-        return rates[np.flatnonzero(coordinates.is_turn)]
+        where = [self.model.coordinates.index((j, "turn")) for j in self.model.tracked]
+        return self.model.joint_coordinates(tuple(where)).rates(place, twists)
 
     def measure(self, q: Vector, v: Vector) -> dict[str, Reading]:
         """What the sensors read: `measure(q, v)["tip"].value` and `.rate`."""
@@ -232,6 +231,6 @@ class MechanismSystem(System):
         for i, (name, outline) in enumerate(zip(model.names, model.outlines, strict=True)):
             for k, line in enumerate(outline):
                 label = name if k == 0 else f"{name} {k}"
-                lines[label] = (place.p[i] + line @ place.R[i].T)[:, :width]
+                lines[label] = (place.p[i][None] + line @ place.R[i].T)[:, :width]
         return lines
 

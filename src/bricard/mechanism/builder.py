@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -25,8 +25,10 @@ from bricard.mechanism.parts import (
 )
 from bricard.mechanism.shapes import Shape, frame_along, rigid
 
-Point = Sequence[float] | np.ndarray
-Limits = tuple[float, float] | None
+Point = Any
+"""2 or 3 numbers in any form; checked with everything else."""
+Number = float | int
+Limits = Sequence[Number] | None
 
 
 class Mechanism:
@@ -65,7 +67,7 @@ class Mechanism:
         name: str,
         shape: Shape | None = None,
         *,
-        mass: float | None = None,
+        mass: Number | None = None,
         com: Point | None = None,
         inertia: Any = 0.0,
     ) -> Body:
@@ -168,7 +170,7 @@ class Mechanism:
         child: Body | str,
         at: Point,
         axis: Point,
-        pitch: float,
+        pitch: Number,
         *,
         limits: Limits = None,
     ) -> str:
@@ -208,7 +210,7 @@ class Mechanism:
         at: Point,
         at_child: Point,
         *,
-        length: float | None = None,
+        length: Number | None = None,
     ) -> str:
         """A massless rod with ball ends from `at` on `a` to `at_child` on `b`; a positive reaction pushes them apart."""
         where = f"joint {name!r}"
@@ -237,7 +239,7 @@ class Mechanism:
         return self._joint(name, "parallel", a, b, None, axis, None, None)
 
     def gear(
-        self, name: str, coefficients: dict[str, float] | dict[tuple[str, str], float], offset: float | None = None
+        self, name: str, coefficients: Mapping[Any, Number], offset: Number | None = None
     ) -> str:
         """`Σ coefficient · joint coordinate = offset`: gears, belts, racks, mimic joints.
 
@@ -249,7 +251,7 @@ class Mechanism:
         return name
 
     def drive(
-        self, name: str, joint: str, motion: Callable[[Any], Any] | float, of: str | None = None
+        self, name: str, joint: str, motion: Callable[[Any], Any] | Number, of: str | None = None
     ) -> str:
         """Prescribe a joint coordinate: `motion(t)` in metres or radians, written in `jax.numpy`, or a constant."""
         if callable(motion):
@@ -262,7 +264,7 @@ class Mechanism:
         self,
         name: str,
         wheel: Body | str,
-        radius: float,
+        radius: Number,
         *,
         center: Point | None = None,
         axis: Point | None = None,
@@ -305,9 +307,9 @@ class Mechanism:
         b: Body | str,
         at: Point,
         at_child: Point,
-        stiffness: float,
-        damping: float = 0.0,
-        length: float | None = None,
+        stiffness: Number,
+        damping: Number = 0.0,
+        length: Number | None = None,
     ) -> str:
         """A spring (N/m) with a damper (N s/m) between two points; `length` at rest, by default that of the reference."""
         self.springs.append(self._line(name, a, b, at, at_child, stiffness, damping, length))
@@ -317,9 +319,9 @@ class Mechanism:
         self,
         name: str,
         joint: str,
-        stiffness: float,
-        damping: float = 0.0,
-        rest: float = 0.0,
+        stiffness: Number,
+        damping: Number = 0.0,
+        rest: Number = 0.0,
         of: str | None = None,
     ) -> str:
         """A torsional (N m/rad) or linear (N/m) spring with a damper in a joint; `rest` is the coordinate at rest."""
@@ -458,8 +460,8 @@ class Mechanism:
         limits: Limits,
         *,
         axes: np.ndarray | None = None,
-        thread: float = 0.0,
-        length: float = 1.0,
+        thread: Number = 0.0,
+        length: Number = 1.0,
     ) -> str:
         where = f"joint {name!r}"
         first, second = self._named(where, parent), self._named(where, child)
@@ -469,8 +471,9 @@ class Mechanism:
             self.problems.add(f"{where}: a {kind} joint is not possible in the plane")
         if axes is None:
             axes = np.eye(3) if axis is None else self._frame(where, kind, axis)
+        bounds = None if limits is None else self.problems.limits(name, limits)
         self.joints.append(
-            Joint(name, kind, first, second, point, other, axes, thread, length, limits)
+            Joint(name, kind, first, second, point, other, axes, float(thread), float(length), bounds)
         )
         return name
 

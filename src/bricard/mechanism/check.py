@@ -84,10 +84,11 @@ class Problems:
         """Smallest and largest value."""
         if value is None:
             return (-np.inf, np.inf)
-        low, high = (float(x) for x in value)
-        if not low <= high:
-            self.add(f"{name!r}: its limits {low:g} to {high:g} leave nothing")
-        return low, high
+        numbers = np.asarray(value, dtype=float)
+        if numbers.shape != (2,) or not numbers[0] <= numbers[1]:
+            self.add(f"{name!r}: limits are a smallest and a largest value, not {value!r}")
+            return (-np.inf, np.inf)
+        return float(numbers[0]), float(numbers[1])
 
     def numbers(self, name: str, mass: Any, com: np.ndarray, inertia: Any) -> Shape:
         """A body from its numbers."""
@@ -116,8 +117,6 @@ def description_problems(m: Mechanism) -> list[str]:
             problems.append(f"joint {joint.name!r} connects {joint.parent!r} with itself")
         else:
             problems += _gap_problems(joint, m.is_planar)
-        if joint.limits is not None and not joint.limits[0] <= joint.limits[1]:
-            problems.append(f"joint {joint.name!r}: its limits {joint.limits} leave nothing")
     for wheel in m.wheels:
         steep = wheel.normal - (wheel.normal @ wheel.axis) * wheel.axis
         height = wheel.normal @ (wheel.center - wheel.origin) - wheel.radius * np.linalg.norm(steep)

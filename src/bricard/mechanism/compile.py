@@ -39,8 +39,9 @@ def compile_model(m: Mechanism) -> Model:
     kinds = [KINDS[j.kind].rows(m.is_planar) for j in joints]
     relations = _relations(m, coordinates)
     sprung = tuple(coordinates.place(s.joint, s.of) for s in m.joint_springs)
-    motors = tuple(coordinates.place(s.joint, s.of) for s in m.motors)
     readers = _readers(m, coordinates, index, origin)
+    tracked = tuple(j for j, what in coordinates.table if what == "turn")
+    motors = tuple(coordinates.place(s.joint, s.of) for s in m.motors)  # these do not need the angle
     model = Model(
         mass=_array([s.mass for s in shapes]),
         inertia=_array(inertia, 3, 3),
@@ -84,6 +85,7 @@ def compile_model(m: Mechanism) -> Model:
         planar=m.is_planar,
         rows=tuple((j, r) for j, rows in enumerate(kinds) for r in rows),
         coordinates=tuple(coordinates.table),
+        tracked=tracked,
         sprung=sprung,
         motors=motors,
         inputs=tuple(x.name for x in (*m.motors, *m.line_actuators)),

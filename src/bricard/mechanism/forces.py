@@ -67,7 +67,7 @@ def gravity_energy(mass: Float[Array, " n"], gravity: Float[Array, "3"], place: 
 
 def gravity_wrenches(mass: Float[Array, " n"], gravity: Float[Array, "3"]) -> Float[Array, "n 6"]:
     """Weight of each body."""
-    return jnp.concatenate([mass[:, None] * gravity, jnp.zeros((mass.shape[0], 3))], axis=1)
+    return jnp.concatenate([mass[:, None] * gravity[None], jnp.zeros((mass.shape[0], 3))], axis=1)
 
 
 def inertia_wrenches(

@@ -108,8 +108,10 @@ class JointCoordinates(Measure):
     """Turn (rad, unwrapped) or slide (m) of joints along their axes; child relative to parent."""
 
     frames: Frames
+    turns: tuple[bool, ...] = eqx.field(static=True)
+    """Which of them are angles."""
     turn_of: tuple[int | None, ...] = eqx.field(static=True)
-    """For a turn, its place among the tracked turns; None for a slide."""
+    """Of a joint, its place among the tracked turns. The angle of one that is not tracked is not known."""
 
     @property
     def bodies(self):
@@ -117,13 +119,14 @@ class JointCoordinates(Measure):
 
     @property
     def is_turn(self) -> np.ndarray:
-        """Which of them are angles."""
-        return np.array([i is not None for i in self.turn_of], dtype=bool)
+        """`turns` as an array."""
+        return np.array(self.turns, dtype=bool)
 
     def values(self, place):
-        index = np.array([0 if i is None else i for i in self.turn_of], dtype=int)
-        turns = place.turns if place.turns.shape[0] else jnp.zeros(1)
-        return jnp.where(self.is_turn, turns[index], self.frames.rows(place)[:, 2])
+        known = place.turns.shape[0]
+        index = np.array([known if i is None else i for i in self.turn_of], dtype=int)
+        angles = jnp.concatenate([place.turns, jnp.full(1, jnp.nan)])[index]
+        return jnp.where(self.is_turn, angles, self.frames.rows(place)[:, 2])
 
     def wrenches(self, place):
         axis = self.frames.world(place).A[:, :, 2]

@@ -101,6 +101,8 @@ class Model(eqx.Module):
     """Which rows of which joint are there."""
     coordinates: tuple[tuple[int, str], ...] = eqx.field(static=True)
     """Joint coordinates that something acts on: (joint, "turn" or "slide")."""
+    tracked: tuple[int, ...] = eqx.field(static=True)
+    """Joints whose unwrapped angle is a coordinate of every system, since a force or a constraint depends on it."""
     sprung: tuple[int, ...] = eqx.field(static=True)
     """Joint coordinates with springs."""
     sensor_names: tuple[str, ...] = eqx.field(static=True)
@@ -119,24 +121,18 @@ class Model(eqx.Module):
         return len(self.names)
 
     @property
-    def tracked(self) -> tuple[int, ...]:
-        """Joints whose unwrapped angle is a coordinate of every system."""
-        return tuple(j for j, what in self.coordinates if what == "turn")
-
-    @property
     def inertias(self) -> Float[Array, "n 6 6"]:
         """Mass and inertia of each body as a (6, 6) matrix, in body axes."""
         blocks = jnp.zeros((self.n, 6, 6)).at[:, 3:, 3:].set(self.inertia)
-        return blocks.at[:, :3, :3].set(self.mass[:, None, None] * jnp.eye(3))
+        return blocks.at[:, :3, :3].set(self.mass[:, None, None] * jnp.eye(3)[None])
 
     def joint_coordinates(self, which: tuple[int, ...] | None = None) -> JointCoordinates:
         """Those joint coordinates that something acts on, or some of them."""
         chosen = range(len(self.coordinates)) if which is None else which
-        tracked = self.tracked
-        turn_of = [tracked.index(j) if what == "turn" else None for j, what in self.coordinates]
-        return JointCoordinates(
-            self.frames.subset([self.coordinates[i][0] for i in chosen]), tuple(turn_of[i] for i in chosen)
-        )
+        joints = [self.coordinates[i][0] for i in chosen]
+        is_turn = tuple(self.coordinates[i][1] == "turn" for i in chosen)
+        turn_of = tuple(self.tracked.index(j) if j in self.tracked else None for j in joints)
+        return JointCoordinates(self.frames.subset(joints), is_turn, turn_of)
 
     # -- forces ----------------------------------------------------------------------------------------------------
 

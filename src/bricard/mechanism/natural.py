@@ -79,9 +79,10 @@ class Natural(MechanismSystem):
         batch, width = wrenches.shape[:-2], self.nv - len(self.extra)
         if self.model.planar:
             across = jnp.stack([-u[:, 0, 1], u[:, 0, 0]], axis=1)
-            local = jnp.concatenate([wrenches[..., :2], wrenches[..., 5:] * across], axis=-1)
+            turning = jnp.einsum("...n,ni->...ni", wrenches[..., 5], across)
+            local = jnp.concatenate([wrenches[..., :2], turning], axis=-1)
         else:
-            moment = 0.5 * cross(wrenches[..., None, 3:], u)
+            moment = 0.5 * jnp.einsum("...nij,nkj->...nki", skew(wrenches[..., 3:]), u)
             local = jnp.concatenate([wrenches[..., :3], moment.reshape(*batch, self.model.n, 9)], axis=-1)
         return jnp.concatenate([local.reshape(*batch, width), jnp.zeros((*batch, len(self.extra)))], axis=-1)
 
@@ -96,7 +97,7 @@ class Natural(MechanismSystem):
         else:
             # Second moments of mass ∫ x xᵀ dm, from the inertia ∫ (|x|² 1 − x xᵀ) dm.
             trace = jnp.trace(model.inertia, axis1=1, axis2=2)
-            moments = 0.5 * trace[:, None, None] * jnp.eye(3) - model.inertia
+            moments = 0.5 * trace[:, None, None] * jnp.eye(3)[None] - model.inertia
             core = jnp.zeros((model.n, 4, 4)).at[:, 0, 0].set(model.mass).at[:, 1:, 1:].set(moments)
             blocks = jax.vmap(lambda c: jnp.kron(c, jnp.eye(3)))(core)
         return block_diagonal(blocks, len(self.extra))
@@ -113,7 +114,7 @@ class Natural(MechanismSystem):
         _, u, _ = self._split(q)
         if self.model.planar:
             return 0.5 * (jnp.sum(u[:, 0] ** 2, axis=1) - 1.0)
-        gram = jnp.einsum("nki,nli->nkl", u, u) - jnp.eye(3)
+        gram = jnp.einsum("nki,nli->nkl", u, u) - jnp.eye(3)[None]
         return gram[:, _FIRST, _SECOND].reshape(-1)
 
     @property

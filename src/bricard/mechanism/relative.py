@@ -108,7 +108,7 @@ class Relative(MechanismSystem):
         def choose(mask, use_parent):
             p = jnp.where(use_parent[:, None], frames.pa[joint], frames.pb[joint])
             R = jnp.where(use_parent[:, None, None], frames.A[joint], frames.B[joint])
-            return jnp.where(mask[:, None], p, 0.0), jnp.where(mask[:, None, None], R, jnp.eye(3))
+            return jnp.where(mask[:, None], p, 0.0), jnp.where(mask[:, None, None], R, jnp.eye(3)[None])
 
         return choose(first, forward), choose(last, ~forward)
 
@@ -161,9 +161,9 @@ class Relative(MechanismSystem):
     def _jacobian(self, q: Vector) -> Float[Array, "n 6 k"]:
         """Velocity of each body for a unit of each joint velocity (the extra turns left out)."""
         turning, sliding, point = self._screws(q)
-        arm = self.place(q).p[:, None, :] - point
-        turning = jnp.broadcast_to(turning, arm.shape)
-        both = jnp.concatenate([sliding + cross(turning, arm), turning], axis=2)
+        arm = self.place(q).p[:, None, :] - point[None]
+        turning = jnp.broadcast_to(turning[None], arm.shape)
+        both = jnp.concatenate([sliding[None] + cross(turning, arm), turning], axis=2)
         return jnp.swapaxes(both * self._moves()[:, :, None], 1, 2)
 
     def _moves(self) -> np.ndarray:
@@ -247,7 +247,7 @@ class Relative(MechanismSystem):
         turn = jnp.where(frames.thread == 0.0, turn, d[:, 2] * frames.thread)
         first, second = jnp.arctan2(c[:, 2, 1], c[:, 1, 1]), jnp.arctan2(c[:, 0, 2], c[:, 0, 0])
         ball = jax.vmap(quaternion_from_matrix)(c)
-        back = ball * np.array([1.0, -1.0, -1.0, -1.0])
+        back = ball * np.array([[1.0, -1.0, -1.0, -1.0]])
         # Everything that could be a coordinate of a joint, of which each link picks its own.
         values = jnp.concatenate([d, turn[:, None], first[:, None], second[:, None], ball, back], axis=1)
         picked = [(k.joint, i) for k in self.tree.links for i in _choices(k, frames.kinds[k.joint])]

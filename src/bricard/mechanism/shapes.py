@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,10 @@ class Shape:
         return self.inertia + self.mass * (d @ d * np.eye(3) - np.outer(d, d))
 
 
-def rigid(mass: float, com: Sequence[float], inertia: Any = 0.0) -> Shape:
+Number = float | int
+
+
+def rigid(mass: Number, com: Any, inertia: Any = 0.0) -> Shape:
     """A body given by its numbers: `inertia` about the centre of mass as a number, 3 principal ones or (3, 3)."""
     values = np.asarray(inertia, dtype=float)
     matrix = values if values.shape == (3, 3) else np.diag(np.broadcast_to(values, (3,)).astype(float))
@@ -37,18 +39,18 @@ def rigid(mass: float, com: Sequence[float], inertia: Any = 0.0) -> Shape:
     return Shape(float(mass), point, matrix, (point[None],))
 
 
-def point_mass(at: Sequence[float], mass: float) -> Shape:
+def point_mass(at: Any, mass: Number) -> Shape:
     """A mass without extension."""
     return rigid(mass, at)
 
 
 def rod(
-    start: Sequence[float],
-    end: Sequence[float],
-    mass: float | None = None,
+    start: Any,
+    end: Any,
+    mass: Number | None = None,
     *,
-    width: float | None = None,
-    density: float | None = None,
+    width: Number | None = None,
+    density: Number | None = None,
 ) -> Shape:
     """A straight rod. Slender, without inertia about its own axis, unless it has a square section of `width` (m)."""
     a, b = _point(start), _point(end)
@@ -65,11 +67,11 @@ def rod(
 
 
 def box(
-    center: Sequence[float],
-    size: Sequence[float],
-    mass: float | None = None,
+    center: Any,
+    size: Any,
+    mass: Number | None = None,
     *,
-    density: float | None = None,
+    density: Number | None = None,
     axes: Any = None,
 ) -> Shape:
     """A cuboid with edges `size` (3,) along the columns of `axes` (3, 3), by default the world's."""
@@ -80,11 +82,11 @@ def box(
 
 
 def plate(
-    center: Sequence[float],
-    size: Sequence[float],
-    mass: float | None = None,
+    center: Any,
+    size: Any,
+    mass: Number | None = None,
     *,
-    density: float | None = None,
+    density: Number | None = None,
     axes: Any = None,
 ) -> Shape:
     """A thin rectangle with edges `size` (2,) along the first two columns of `axes`; `density` in kg/m²."""
@@ -97,12 +99,12 @@ def plate(
 
 
 def cylinder(
-    start: Sequence[float],
-    end: Sequence[float],
-    radius: float,
-    mass: float | None = None,
+    start: Any,
+    end: Any,
+    radius: Number,
+    mass: Number | None = None,
     *,
-    density: float | None = None,
+    density: Number | None = None,
 ) -> Shape:
     """A solid round cylinder between the centres of its faces."""
     a, b = _point(start), _point(end)
@@ -120,7 +122,7 @@ def cylinder(
 
 
 def sphere(
-    center: Sequence[float], radius: float, mass: float | None = None, *, density: float | None = None
+    center: Any, radius: Number, mass: Number | None = None, *, density: Number | None = None
 ) -> Shape:
     """A solid ball."""
     c = _point(center)
@@ -151,7 +153,7 @@ def frame_along(axis: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(axis, x), axis], axis=1)
 
 
-def _point(value: Sequence[float]) -> np.ndarray:
+def _point(value: Any) -> np.ndarray:
     point = np.asarray(value, dtype=float)
     if point.shape == (2,):
         point = np.append(point, 0.0)
@@ -160,7 +162,7 @@ def _point(value: Sequence[float]) -> np.ndarray:
     return point
 
 
-def _sizes(name: str, value: Sequence[float], n: int) -> np.ndarray:
+def _sizes(name: str, value: Any, n: int) -> np.ndarray:
     sizes = np.asarray(value, dtype=float)
     if sizes.shape != (n,) or not np.all(sizes > 0):
         raise ModelError(name, [f"expected {n} positive size{'s' if n > 1 else ''}, got {value!r}"])
@@ -174,7 +176,7 @@ def _axes(name: str, value: Any) -> np.ndarray:
     return axes
 
 
-def _mass(name: str, mass: float | None, density: float | None, amount: float | None) -> float:
+def _mass(name: str, mass: Number | None, density: Number | None, amount: float | None) -> float:
     """The mass, given or from the density; its sign is checked with the body's other numbers."""
     if (mass is None) == (density is None):
         raise ModelError(name, ["give either mass or density"])
