@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-
 _EPSILON = np.zeros((3, 3, 3))
 """`(a × b)_i = ε_ijk a_j b_k`."""
 for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -46,9 +45,7 @@ def rotation_matrix(quaternion: Float[Array, "*batch 4"]) -> Float[Array, "*batc
     return jnp.einsum("ijab,...a,...b->...ij", _ROTATION, quaternion, quaternion) / square
 
 
-def quaternion_rate(
-    quaternion: Float[Array, "*batch 4"], omega: Float[Array, "*batch 3"]
-) -> Float[Array, "*batch 4"]:
+def quaternion_rate(quaternion: Float[Array, "*batch 4"], omega: Float[Array, "*batch 3"]) -> Float[Array, "*batch 4"]:
     """Rate of a unit quaternion, from the angular velocity `omega` in the body frame (rad/s)."""
     return jnp.einsum("iab,...a,...b->...i", _RATE, quaternion, omega)
 
@@ -66,7 +63,7 @@ def quaternion_product(p: Float[Array, " 4"], q: Float[Array, " 4"]) -> Float[Ar
     return jnp.concatenate([(w * s - a @ b)[None], w * b + s * a + jnp.cross(a, b)])
 
 
-def quaternion_from_matrix(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
+def quaternion_from_matrix(rotation: Float[Array, "3 3"]) -> Float[Array, " 4"]:
     """Unit quaternion of a rotation matrix, its largest component positive."""
     r = rotation
     # Four ways to the same quaternion, each multiplied by one of its components; the largest is the accurate one.
@@ -82,9 +79,7 @@ def quaternion_from_matrix(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
     return best / jnp.linalg.norm(best)
 
 
-def turn_matrix(
-    axis: Float[Array, "*batch 3"], angle: Float[Array, " *batch"]
-) -> Float[Array, "*batch 3 3"]:
+def turn_matrix(axis: Float[Array, "*batch 3"], angle: Float[Array, " *batch"]) -> Float[Array, "*batch 3 3"]:
     """Rotation matrix of a turn by `angle` (rad) about the unit vector `axis` (Rodrigues)."""
     k = skew(axis)
     sin, cos = jnp.sin(angle)[..., None, None], jnp.cos(angle)[..., None, None]

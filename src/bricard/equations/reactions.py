@@ -36,7 +36,7 @@ class Reaction(eqx.Module):
     world: Float[Array, "*k c"]
     """In world axes."""
     joint: Float[Array, "*k c"]
-    """In the axes of the joint, fixed in the parent; its axis is the third (in the plane, that of a slide the first)."""
+    """In the axes of the joint, fixed in the parent; its axis is the third, that of a slide in the plane the first."""
     determinate: Bool[Array, "*k c"]
     """Which of the components in `joint` a rigid model determines."""
     determinate_world: Bool[Array, "*k c"]
@@ -155,9 +155,7 @@ def _is_moment(model: Model) -> np.ndarray:
     return np.array([*moment, *[False] * (len(model.user_row_names) + len(model.slip_row_names))], dtype=bool)
 
 
-def _per_joint(
-    model: Model, place: Placement, multipliers: Array, loose: Array, weights: Array
-) -> Reactions:
+def _per_joint(model: Model, place: Placement, multipliers: Array, loose: Array, weights: Array) -> Reactions:
     """Multipliers collected by joint, with the share of each component in loads that cancel."""
     frames = model.frames
     m, j = multipliers.shape[0], len(frames)
@@ -171,9 +169,7 @@ def _per_joint(
     if model.planar:
         order = np.array([(2, 0, 1) if k in _IN_PLANE_AXIS else (0, 1, 2) for k in frames.kinds])
         axes = jnp.take_along_axis(axes, order[:, None, :], axis=2)
-    local = jnp.concatenate(
-        [jnp.einsum("jix,jri->jrx", axes, force), jnp.einsum("jix,jri->jrx", axes, moment)], axis=2
-    )
+    local = jnp.concatenate([jnp.einsum("jix,jri->jrx", axes, force), jnp.einsum("jix,jri->jrx", axes, moment)], axis=2)
     by_row = jnp.einsum("jrm,m->jr", select, multipliers)
     loose_rows = jnp.einsum("jrm,mk->jrk", select, loose)
     parts, units = _units(model)

@@ -18,7 +18,11 @@ def delta(coordinates: Coordinates = "relative") -> Example:
     m.body("platform", plate((0, 0, drop), (2 * platform, 2 * platform), 0.2))
     for i in range(3):
         angle = 2 * np.pi * i / 3
-        out, side, up = np.array([np.cos(angle), np.sin(angle), 0]), np.array([-np.sin(angle), np.cos(angle), 0]), np.eye(3)[2]
+        out, side, up = (
+            np.array([np.cos(angle), np.sin(angle), 0]),
+            np.array([-np.sin(angle), np.cos(angle), 0]),
+            np.eye(3)[2],
+        )
         shoulder = base * out
         elbow = shoulder + arm * (np.cos(tilt) * out - np.sin(tilt) * up)
         m.body(f"arm {i}", rod(shoulder, elbow, 0.2, width=0.02))

@@ -10,7 +10,7 @@ from bricard.mechanism import Mechanism, plate, rod
 
 
 def sarrus(coordinates: Coordinates = "relative", angle: float = 0.6) -> Example:
-    """Two folding limbs at right angles, their links 0.3 m long and `angle` (rad) from the vertical; the plate falls."""
+    """Two folding limbs at right angles, links 0.3 m long and `angle` (rad) from the vertical; the plate falls."""
     m = Mechanism(gravity=(0, 0, -9.81), name="Sarrus")
     length, reach = 0.3, 0.2
     rise, out = length * np.cos(angle), length * np.sin(angle)

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.frames import Placement

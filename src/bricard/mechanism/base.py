@@ -7,7 +7,7 @@ from abc import abstractmethod
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bricard.mechanism.frames import Placement
 from bricard.mechanism.measures import spread_rows
@@ -233,4 +233,3 @@ class MechanismSystem(System):
                 label = name if k == 0 else f"{name} {k}"
                 lines[label] = (place.p[i][None] + line @ place.R[i].T)[:, :width]
         return lines
-

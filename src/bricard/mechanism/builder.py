@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Mechanism:
         com: Point | None = None,
         inertia: Any = 0.0,
     ) -> Body:
-        """Add a body: a shape (`br.rod`, `br.box`, …), or its mass (kg), centre of mass and inertia (kg m²) about it."""
+        """Add a body: a shape (`br.rod`, `br.box`, …), or mass (kg), centre of mass and inertia (kg m²) about it."""
         if (shape is None) == (mass is None):
             self.problems.add(f"body {name!r}: give either a shape or a mass")
             shape = rigid(1.0, (0, 0, 0), 1.0)
@@ -140,7 +140,7 @@ class Mechanism:
         *,
         at_child: Point | None = None,
     ) -> str:
-        """A cross joint: first a turn about `axis_parent`, fixed in the parent, then about `axis_child`, at right angles."""
+        """A cross joint: a turn about `axis_parent`, fixed in the parent, then about `axis_child`, at right angles."""
         first = self.problems.axis(f"joint {name!r}", axis_parent)
         second = self.problems.axis(f"joint {name!r}", axis_child)
         if abs(first @ second) > 1e-9:
@@ -157,9 +157,7 @@ class Mechanism:
         """A ball joint."""
         return self._joint(name, "spherical", parent, child, at, None, at_child, None)
 
-    def planar(
-        self, name: str, parent: Body | str, child: Body | str, normal: Point, at: Point | None = None
-    ) -> str:
+    def planar(self, name: str, parent: Body | str, child: Body | str, normal: Point, at: Point | None = None) -> str:
         """The child slides in a plane of the parent and turns about its `normal`."""
         return self._joint(name, "planar", parent, child, at, normal, None, None)
 
@@ -196,9 +194,7 @@ class Mechanism:
 
     # -- constraints -----------------------------------------------------------------------------------------------
 
-    def coincident(
-        self, name: str, a: Body | str, b: Body | str, at: Point, *, at_child: Point | None = None
-    ) -> str:
+    def coincident(self, name: str, a: Body | str, b: Body | str, at: Point, *, at_child: Point | None = None) -> str:
         """A point of one body stays at a point of another (a ball joint that is always a constraint)."""
         return self._joint(name, "coincident", a, b, at, None, at_child, None)
 
@@ -212,7 +208,7 @@ class Mechanism:
         *,
         length: Number | None = None,
     ) -> str:
-        """A massless rod with ball ends from `at` on `a` to `at_child` on `b`; a positive reaction pushes them apart."""
+        """A massless rod with ball ends, from `at` on `a` to `at_child` on `b`; `length` is that of the reference."""
         where = f"joint {name!r}"
         start, end = self.problems.point(where, "at", at), self.problems.point(where, "at_child", at_child)
         gap = float(np.linalg.norm(end - start))
@@ -222,15 +218,11 @@ class Mechanism:
         length = gap if length is None else float(length)
         return self._joint(name, "distance", a, b, start, None, end, None, length=length)
 
-    def point_on_line(
-        self, name: str, line: Body | str, point: Body | str, at: Point, direction: Point
-    ) -> str:
+    def point_on_line(self, name: str, line: Body | str, point: Body | str, at: Point, direction: Point) -> str:
         """The point `at` of one body stays on a line of another, through `at` along `direction`."""
         return self._joint(name, "point_on_line", line, point, at, direction, None, None)
 
-    def point_on_plane(
-        self, name: str, plane: Body | str, point: Body | str, at: Point, normal: Point
-    ) -> str:
+    def point_on_plane(self, name: str, plane: Body | str, point: Body | str, at: Point, normal: Point) -> str:
         """The point `at` of one body stays in a plane of another, through `at`."""
         return self._joint(name, "point_on_plane", plane, point, at, normal, None, None)
 
@@ -238,21 +230,18 @@ class Mechanism:
         """A direction of one body stays parallel to a direction of another; both are `axis` in the reference."""
         return self._joint(name, "parallel", a, b, None, axis, None, None)
 
-    def gear(
-        self, name: str, coefficients: Mapping[Any, Number], offset: Number | None = None
-    ) -> str:
+    def gear(self, name: str, coefficients: Mapping[Any, Number], offset: Number | None = None) -> str:
         """`Σ coefficient · joint coordinate = offset`: gears, belts, racks, mimic joints.
 
         Keys are joints, or `(joint, "turn")` and `(joint, "slide")` for cylindrical ones. By default the relation
         holds as it does in the reference configuration.
         """
-        terms = tuple((*(k if isinstance(k, tuple) else (k, None)), float(c)) for k, c in coefficients.items())
+        keys = [k if isinstance(k, tuple) else (k, None) for k in coefficients]
+        terms = tuple((j, of, float(c)) for (j, of), c in zip(keys, coefficients.values(), strict=True))
         self.relations.append(Relation(name, terms, offset))
         return name
 
-    def drive(
-        self, name: str, joint: str, motion: Callable[[Any], Any] | Number, of: str | None = None
-    ) -> str:
+    def drive(self, name: str, joint: str, motion: Callable[[Any], Any] | Number, of: str | None = None) -> str:
         """Prescribe a joint coordinate: `motion(t)` in metres or radians, written in `jax.numpy`, or a constant."""
         if callable(motion):
             self.relations.append(Relation(name, ((joint, of, 1.0),), 0.0, motion))
@@ -311,7 +300,7 @@ class Mechanism:
         damping: Number = 0.0,
         length: Number | None = None,
     ) -> str:
-        """A spring (N/m) with a damper (N s/m) between two points; `length` at rest, by default that of the reference."""
+        """A spring (N/m) with a damper (N s/m) between two points; `length` at rest, by default as in the reference."""
         self.springs.append(self._line(name, a, b, at, at_child, stiffness, damping, length))
         return name
 
@@ -325,8 +314,8 @@ class Mechanism:
         of: str | None = None,
     ) -> str:
         """A torsional (N m/rad) or linear (N/m) spring with a damper in a joint; `rest` is the coordinate at rest."""
-        numbers = self.problems.finite(f"spring {name!r}", stiffness=stiffness, damping=damping, rest=rest)
-        self.joint_springs.append(OnJoint(name, joint, of, *numbers))
+        k, c, x = self.problems.finite(f"spring {name!r}", stiffness=stiffness, damping=damping, rest=rest)
+        self.joint_springs.append(OnJoint(name, joint, of, k, c, x))
         return name
 
     def bushing(
@@ -339,7 +328,7 @@ class Mechanism:
         damping: Any = 0.0,
         axes: Any = None,
     ) -> str:
-        """An elastic joint: `stiffness` and `damping` for three displacements and three small turns (6 numbers each)."""
+        """An elastic joint: `stiffness` and `damping` (6 each) for three displacements and three small turns."""
         where = f"bushing {name!r}"
         frame = np.eye(3) if axes is None else np.asarray(axes, dtype=float)
         point = self.problems.point(where, "at", at)
@@ -349,7 +338,7 @@ class Mechanism:
         return name
 
     def force(self, name: str, body: Body | str, at: Point, value: Point | Callable[..., Any]) -> str:
-        """A force (N, world axes) at a point: constant, or `value(t, x, v)` of time, the point's position and velocity."""
+        """A force (N, world axes) at a point: constant, or `value(t, x, v)` of time and the point's motion."""
         return self._load(name, body, at, value, False)
 
     def torque(self, name: str, body: Body | str, value: Any) -> str:
@@ -361,7 +350,7 @@ class Mechanism:
     # -- actuators -------------------------------------------------------------------------------------------------
 
     def motor(self, name: str, joint: str, limits: Limits = None, of: str | None = None) -> str:
-        """An input: torque (N m) or force (N) along a joint coordinate, on the child, and its reaction on the parent."""
+        """An input: torque (N m) or force (N) along a joint coordinate, on the child; the parent gets the opposite."""
         self.motors.append(OnJoint(name, joint, of, limits=self.problems.limits(name, limits)))
         return name
 
@@ -378,9 +367,7 @@ class Mechanism:
     def point_sensor(self, name: str, body: Body | str, at: Point) -> str:
         """Reads the position and the velocity of a point of a body."""
         where = f"sensor {name!r}"
-        self.sensors.append(
-            SensorPart(name, "point", (self._named(where, body), self.problems.point(where, "at", at)))
-        )
+        self.sensors.append(SensorPart(name, "point", (self._named(where, body), self.problems.point(where, "at", at))))
         return name
 
     def orientation_sensor(self, name: str, body: Body | str) -> str:
@@ -403,7 +390,7 @@ class Mechanism:
 
     def system(
         self,
-        coordinates: Literal["relative", "absolute", "natural"] = "relative",
+        coordinates: str = "relative",
         *,
         cut: Sequence[str] = (),
     ) -> MechanismSystem:
@@ -472,9 +459,7 @@ class Mechanism:
         if axes is None:
             axes = np.eye(3) if axis is None else self._frame(where, kind, axis)
         bounds = None if limits is None else self.problems.limits(name, limits)
-        self.joints.append(
-            Joint(name, kind, first, second, point, other, axes, float(thread), float(length), bounds)
-        )
+        self.joints.append(Joint(name, kind, first, second, point, other, axes, float(thread), float(length), bounds))
         return name
 
     def _frame(self, where: str, kind: str, axis: Point) -> np.ndarray:

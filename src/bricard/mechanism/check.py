@@ -202,7 +202,7 @@ def _coordinate_problems(m: Mechanism) -> list[str]:
 
 
 def coordinate_of(kind: str, of: str | None) -> str | None:
-    """ "turn" or "slide", whichever is meant; None if the kind of joint has no such coordinate."""
+    """Which of "turn" and "slide" is meant; None if the kind of joint has no such coordinate."""
     own = KINDS[kind].coordinate
     if of is None or of == own:
         return own

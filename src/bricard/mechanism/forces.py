@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -29,9 +30,7 @@ class Springs(eqx.Module):
         """Wrench on each body of the springs alone."""
         return measure.spread(place, -self.stiffness * (measure.values(place) - self.rest))
 
-    def viscous(
-        self, measure: Measure, place: Placement, twists: Float[Array, "n 6"]
-    ) -> Float[Array, "n 6"]:
+    def viscous(self, measure: Measure, place: Placement, twists: Float[Array, "n 6"]) -> Float[Array, "n 6"]:
         """Wrench on each body of the dampers alone."""
         return measure.spread(place, -self.damping * measure.rates(place, twists))
 
@@ -40,9 +39,9 @@ class Load(eqx.Module):
     """A force (N) or a moment (N m) on one body, in world axes: constant, or a function of time, place and velocity."""
 
     body: int = eqx.field(static=True)
-    point: Float[Array, "3"]
+    point: Float[Array, " 3"]
     """Where it acts, from the centre of mass, in the body frame."""
-    value: Float[Array, "3"] | Callable[..., Array]
+    value: Float[Array, " 3"] | Callable[..., Any]
     """`value(t, x, v)` gets the point's position (m) and velocity (m/s) in the world."""
     is_moment: bool = eqx.field(static=True, default=False)
 
@@ -60,12 +59,12 @@ class Load(eqx.Module):
         return wrenches.at[self.body].add(jnp.concatenate([value, cross(arm, value)]))
 
 
-def gravity_energy(mass: Float[Array, " n"], gravity: Float[Array, "3"], place: Placement) -> Float[Array, ""]:
+def gravity_energy(mass: Float[Array, " n"], gravity: Float[Array, " 3"], place: Placement) -> Float[Array, ""]:
     """Potential energy (J), zero at the origin."""
     return -jnp.sum(mass * (place.p @ gravity))
 
 
-def gravity_wrenches(mass: Float[Array, " n"], gravity: Float[Array, "3"]) -> Float[Array, "n 6"]:
+def gravity_wrenches(mass: Float[Array, " n"], gravity: Float[Array, " 3"]) -> Float[Array, "n 6"]:
     """Weight of each body."""
     return jnp.concatenate([mass[:, None] * gravity[None], jnp.zeros((mass.shape[0], 3))], axis=1)
 
@@ -77,9 +76,8 @@ def inertia_wrenches(
     twists: Float[Array, "n 6"],
     rates: Float[Array, "n 6"],
 ) -> Float[Array, "n 6"]:
-    """`d/dt` of momentum and angular momentum about the centre of mass (Newton, Euler); `rates` are those of `twists`."""
+    """Rate of momentum and of angular momentum about the centre of mass (Newton, Euler); `rates` of `twists`."""
     world = place.R @ inertia @ jnp.swapaxes(place.R, 1, 2)
     w, alpha = twists[:, 3:], rates[:, 3:]
     moment = jnp.einsum("nij,nj->ni", world, alpha) + cross(w, jnp.einsum("nij,nj->ni", world, w))
     return jnp.concatenate([mass[:, None] * rates[:, :3], moment], axis=1)
-

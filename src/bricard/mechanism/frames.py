@@ -28,9 +28,9 @@ class Placement(NamedTuple):
 class Pair(NamedTuple):
     """Frames of one joint in the world: origin and axes on the parent, then on the child."""
 
-    pa: Float[Array, "3"]
+    pa: Float[Array, " 3"]
     A: Float[Array, "3 3"]
-    pb: Float[Array, "3"]
+    pb: Float[Array, " 3"]
     B: Float[Array, "3 3"]
 
 
@@ -56,9 +56,18 @@ class Frames(eqx.Module):
     def subset(self, which: Sequence[int]) -> Frames:
         """Only some of the joints."""
         index = np.asarray(which, dtype=int)
-        leaves = (self.pa, self.A, self.pb, self.B, self.thread, self.length)
-        words = (self.names, self.kinds, self.parent, self.child)
-        return Frames(*(x[index] for x in leaves), *(tuple(w[i] for i in which) for w in words))
+        return Frames(
+            self.pa[index],
+            self.A[index],
+            self.pb[index],
+            self.B[index],
+            self.thread[index],
+            self.length[index],
+            tuple(self.names[i] for i in which),
+            tuple(self.kinds[i] for i in which),
+            tuple(self.parent[i] for i in which),
+            tuple(self.child[i] for i in which),
+        )
 
     def world(self, place: Placement) -> Pair:
         """Origins (j, 3) and axes (j, 3, 3) of the frames in the world."""
@@ -93,9 +102,7 @@ class Frames(eqx.Module):
         return jnp.stack([on_parent, on_child], axis=2)
 
 
-def pair_rows(
-    pair: Pair, thread: Float[Array, ""] | float, length: Float[Array, ""] | float
-) -> Float[Array, " 8"]:
+def pair_rows(pair: Pair, thread: Float[Array, ""] | float, length: Float[Array, ""] | float) -> Float[Array, " 8"]:
     """The rows of one pair of frames, in the order of `kinds.py`."""
     gap = pair.pb - pair.pa
     d = pair.A.T @ gap

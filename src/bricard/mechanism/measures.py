@@ -59,13 +59,11 @@ def spread_rows(wrenches: Float[Array, "k 2 6"], bodies: Bodies, n: int) -> Floa
 
 
 def _chosen(bodies: Bodies, n: int) -> np.ndarray:
-    """(2, k, n), one where a body is the first or the second of a pair. A product with it compiles faster than a scatter."""
+    """(2, k, n), one where a body is the first or second of a pair. A product compiles faster than a scatter."""
     return np.eye(n + 1)[np.asarray(bodies, dtype=int)][..., :n]
 
 
-def pair_rates(
-    wrenches: Float[Array, "k 2 6"], bodies: Bodies, twists: Float[Array, "n 6"]
-) -> Float[Array, " k"]:
+def pair_rates(wrenches: Float[Array, "k 2 6"], bodies: Bodies, twists: Float[Array, "n 6"]) -> Float[Array, " k"]:
     """Power of each pair of wrenches at the bodies' velocities."""
     all_twists = jnp.concatenate([twists, jnp.zeros((1, 6))])
     return jnp.einsum("kbi,bki->k", wrenches, all_twists[np.asarray(bodies, dtype=int)])
@@ -137,13 +135,14 @@ class JointCoordinates(Measure):
 
 
 class Bushing(Measure):
-    """The six relative displacements of pairs of frames: three along the parent's axes, three small turns about them."""
+    """The six displacements of pairs of frames: three along the parent's axes, three small turns about them."""
 
     frames: Frames
 
     @property
     def bodies(self):
-        return tuple(tuple(i for i in side for _ in range(6)) for side in (self.frames.parent, self.frames.child))
+        first, second = (tuple(i for i in side for _ in range(6)) for side in (self.frames.parent, self.frames.child))
+        return first, second
 
     def values(self, place):
         return self.frames.rows(place)[:, :6].reshape(-1)

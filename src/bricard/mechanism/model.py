@@ -45,18 +45,18 @@ class Relations(eqx.Module):
 
 
 class View(NamedTuple):
-    """What a user-defined constraint may look at: points and directions of bodies, given in the reference configuration."""
+    """What a user-defined constraint may look at: points and directions of bodies, given in the reference."""
 
     place: Placement
     home: Float[Array, "n 3"]
     names: tuple[str, ...]
 
-    def point(self, body: str, at: Any) -> Float[Array, "3"]:
+    def point(self, body: str, at: Any) -> Float[Array, " 3"]:
         """Where the material point that was at `at` (m) in the reference configuration is now."""
         i = self.names.index(body)
         return self.place.p[i] + self.place.R[i] @ (_vector(at) - self.home[i])
 
-    def direction(self, body: str, along: Any) -> Float[Array, "3"]:
+    def direction(self, body: str, along: Any) -> Float[Array, " 3"]:
         """Where the direction `along` of the reference configuration points to now."""
         return self.place.R[self.names.index(body)] @ _vector(along)
 
@@ -77,7 +77,7 @@ class Model(eqx.Module):
     """About the centres of mass, in body axes."""
     home: Float[Array, "n 3"]
     """Centres of mass in the reference configuration."""
-    gravity: Float[Array, "3"]
+    gravity: Float[Array, " 3"]
     frames: Frames
     rolling: Rolling
     relations: Relations
@@ -194,9 +194,7 @@ class Model(eqx.Module):
         frames, (joint, row) = self._frames_of(rows)
         return frames.rows(place)[joint, row] if rows else jnp.zeros(0)
 
-    def joint_row_wrenches(
-        self, place: Placement, rows: tuple[tuple[int, int], ...]
-    ) -> Float[Array, "m n 6"]:
+    def joint_row_wrenches(self, place: Placement, rows: tuple[tuple[int, int], ...]) -> Float[Array, "m n 6"]:
         """Wrenches on all bodies of a unit multiplier of some rows of joints: their Jacobian."""
         if not rows:
             return jnp.zeros((0, self.n, 6))
@@ -277,6 +275,6 @@ class Model(eqx.Module):
         return tuple(f"{n}: friction {i}" for n in self.rolling.names for i in tangents)
 
 
-def _vector(value: Any) -> Float[Array, "3"]:
+def _vector(value: Any) -> Float[Array, " 3"]:
     vector = jnp.asarray(value, dtype=float)
     return jnp.concatenate([vector, jnp.zeros(1)]) if vector.shape == (2,) else vector

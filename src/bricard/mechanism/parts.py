@@ -1,4 +1,4 @@
-"""What a mechanism is made of, as plain data: the description that `Mechanism` collects and `compile.py` turns into arrays."""
+"""What a mechanism is made of, as plain data: what `Mechanism` collects and `compile.py` turns into arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Body:
 
 @dataclasses.dataclass(frozen=True)
 class Joint:
-    """A joint or a constraint between a frame on `parent` and a frame on `child`, both in the reference configuration."""
+    """A joint or a constraint between a frame on `parent` and one on `child`, in the reference configuration."""
 
     name: str
     kind: str

@@ -98,7 +98,7 @@ class Relative(MechanismSystem):
         return p, R
 
     def _joint_frames(self):
-        """Frames of each link's motion on the link before it and on itself: (origins, axes) each; unity inside a joint."""
+        """Frames of each link's motion on the link before it and on itself (origins, axes); unity inside a joint."""
         links, frames = self.tree.links, self.model.frames
         joint = np.array([link.joint for link in links], dtype=int)
         forward = np.array([link.forward for link in links])
@@ -120,7 +120,7 @@ class Relative(MechanismSystem):
         slide = sign * np.array([k.motion.slide if k.motion else 0.0 for k in links])
         thread = self.model.frames.thread[np.array([k.joint for k in links], dtype=int)]
         pitch = jnp.where(thread == 0.0, 0.0, 1.0 / jnp.where(thread == 0.0, 1.0, thread))
-        return jnp.asarray(turn), slide + turn * pitch
+        return jnp.asarray(turn), jnp.asarray(slide) + turn * pitch
 
     def _motions(self, q: Vector) -> tuple[Float[Array, "L 3"], Float[Array, "L 3 3"]]:
         """Displacement and rotation of each link's elementary motion, in its joint frame."""
@@ -141,34 +141,39 @@ class Relative(MechanismSystem):
         return p, R
 
     def place(self, q):
-        p, R = self._links(q)
-        link = np.asarray(self.tree.body_link, int)
         turns = q[np.asarray(self._turn_places(4), int)] if self.model.tracked else jnp.zeros(0)
-        return Placement(p[link], R[link], turns)
+        return Placement(*self._kinematics(q)[:2], turns)
 
-    def _screws(self, q: Vector):
-        """Of each joint velocity, the turn and the slide of its link (k, 3), and a point on the axis; world axes."""
+    def _jacobian(self, q: Vector) -> Float[Array, "n 6 k"]:
+        return self._kinematics(q)[2]
+
+    # Used many times over in the equations of motion: traced once.
+    @eqx.filter_jit
+    def _kinematics(self, q: Vector):
+        """Of the bodies: centres of mass, orientations, velocities for a unit of each joint velocity (n, 6, k).
+
+        Of the joint velocities: turn and slide of the link (k, 3) in world axes, and a point on the axis. The extra
+        turns are left out.
+        """
         p, R = self._links(q)
+        body = np.asarray(self.tree.body_link, int)
         _, outer = self._joint_frames()
         link_of, axis_of = _owners(self.tree.links)
-        point = p + jnp.einsum("lij,lj->li", R, outer[0])
+        point = (p + jnp.einsum("lij,lj->li", R, outer[0]))[link_of]
         turn, slide = self._rates_of_links()
         ball = np.array([_is_ball(k) for k in self.tree.links])[link_of]
         along = (R @ outer[1])[link_of, :, axis_of]
         turning = jnp.where(ball, 1.0, turn[link_of])[:, None] * along
-        return turning, slide[link_of][:, None] * along, point[link_of]
+        sliding = slide[link_of][:, None] * along
+        arm = p[body][:, None, :] - point[None]
+        turns = jnp.broadcast_to(turning[None], arm.shape)
+        both = jnp.concatenate([sliding[None] + cross(turns, arm), turns], axis=2)
+        jacobian = jnp.swapaxes(both * self._moves()[:, :, None], 1, 2)
+        return p[body], R[body], jacobian, turning, sliding, point
 
-    def _jacobian(self, q: Vector) -> Float[Array, "n 6 k"]:
-        """Velocity of each body for a unit of each joint velocity (the extra turns left out)."""
-        turning, sliding, point = self._screws(q)
-        arm = self.place(q).p[:, None, :] - point[None]
-        turning = jnp.broadcast_to(turning[None], arm.shape)
-        both = jnp.concatenate([sliding[None] + cross(turning, arm), turning], axis=2)
-        return jnp.swapaxes(both * self._moves()[:, :, None], 1, 2)
-
-    def _moves(self) -> np.ndarray:
+    def _moves(self) -> Float[Array, "n k"]:
         """(n, k): one where a joint velocity moves a body."""
-        return self.tree.ancestors[list(self.tree.body_link)][:, _owners(self.tree.links)[0]].astype(float)
+        return jnp.asarray(self.tree.ancestors[list(self.tree.body_link)][:, _owners(self.tree.links)[0]], float)
 
     def twists(self, q, v):
         jacobian = self._jacobian(q)
@@ -177,15 +182,15 @@ class Relative(MechanismSystem):
     def twist_bias(self, q, v):
         # As motions of the whole space, (velocity at the origin, angular velocity): there the screw of a joint
         # changes by the motion of its own link alone, Ṡ = V × S.
-        turning, sliding, point = self._screws(q)
+        p, _, _, turning, sliding, point = self._kinematics(q)
         v = v[: turning.shape[0]]
         linear = sliding + cross(point, turning)
         owner = _owners(self.tree.links)[0]
-        both = self.tree.ancestors[owner][:, owner].astype(float)
+        both = jnp.asarray(self.tree.ancestors[owner][:, owner], float)
         w, w0 = both @ (turning * v[:, None]), both @ (linear * v[:, None])
         turning_rate = cross(w, turning) * v[:, None]
         linear_rate = (cross(w, linear) + cross(w0, turning)) * v[:, None]
-        moves, p, twists = self._moves(), self.place(q).p, self.twists(q, v)
+        moves, twists = self._moves(), self.twists(q, v)
         alpha = moves @ turning_rate
         return jnp.concatenate(
             [moves @ linear_rate + cross(alpha, p) + cross(twists[:, 3:], twists[:, :3]), alpha], axis=1

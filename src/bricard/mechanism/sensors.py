@@ -17,8 +17,8 @@ from bricard.spatial import cross
 class Reading(NamedTuple):
     """A value and its rate."""
 
-    value: Float[Array, "..."]
-    rate: Float[Array, "..."]
+    value: Float[Array, ...]
+    rate: Float[Array, ...]
 
 
 class Sensor(eqx.Module):
@@ -32,7 +32,7 @@ class Sensor(eqx.Module):
 class PointSensor(Sensor):
     """Position (m) and velocity (m/s) of a point: (3,), in the plane (2,)."""
 
-    point: Float[Array, "3"]
+    point: Float[Array, " 3"]
     body: int = eqx.field(static=True)
     planar: bool = eqx.field(static=True)
 

@@ -121,9 +121,7 @@ def cylinder(
     return Shape(mass, (a + b) / 2, inertia, (circle + a, circle + b, np.stack([a, b])))
 
 
-def sphere(
-    center: Any, radius: Number, mass: Number | None = None, *, density: Number | None = None
-) -> Shape:
+def sphere(center: Any, radius: Number, mass: Number | None = None, *, density: Number | None = None) -> Shape:
     """A solid ball."""
     c = _point(center)
     (r,) = _sizes("sphere", [radius], 1)

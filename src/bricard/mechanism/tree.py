@@ -53,9 +53,7 @@ def spanning_tree(model: Model, cut: Sequence[str] = ()) -> Tree:
     """The tree of a mechanism; joints named in `cut` are cut whatever their kind."""
     frames, ground = model.frames, model.n
     _check_cut(model, cut)
-    usable = [
-        j for j, kind in enumerate(frames.kinds) if KINDS[kind].is_joint and frames.names[j] not in cut
-    ]
+    usable = [j for j, kind in enumerate(frames.kinds) if KINDS[kind].is_joint and frames.names[j] not in cut]
     distance = _distances(model, usable)
 
     def preference(j: int) -> tuple:
