@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _listed(subject: str, problems: Sequence[str]) -> str:
 
 def is_concrete(*values: Any) -> bool:
     """False while JAX is tracing (`jit`, `vmap`, `grad`): then values cannot be looked at."""
-    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
 def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Array:
@@ -75,6 +76,6 @@ def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> A
         raise ModelError(name, [f"expected {expected}, got an array of shape {array.shape}"])
     if is_concrete(array) and not np.all(np.isfinite(array)):
         bad = np.flatnonzero(~np.isfinite(np.asarray(array)))
-        where = ", ".join(labels[i] if labels else str(i) for i in bad)
+        where = ", ".join(labels[int(i)] if labels else str(i) for i in bad)
         raise ModelError(name, [f"not finite at {where}: {np.asarray(array)}"])
     return array

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,11 +29,12 @@ try:
     from sympy.core.function import AppliedUndef
     from sympy.physics.vector.printing import vlatex, vsstrrepr
     from sympy.polys.matrices import DomainMatrix
+    from sympy.simplify.fu import TR8
 except ImportError as error:
     raise ImportError("bricard.symbolic needs SymPy: pip install 'bricard[symbolic]'") from error
 
-Expression = Any
-"""What SymPy takes for an expression, numbers included; no strings, which SymPy would execute."""
+Expr = Any
+"""A SymPy expression or matrix. From users also a number, never a string: SymPy would execute it."""
 
 
 class System(bricard.system.System):
@@ -53,43 +55,34 @@ class System(bricard.system.System):
     """Value of each parameter, by its name."""
     expressions: Expressions = eqx.field(static=True)
     """What the system is made of."""
-    names: tuple[str, ...] | None = eqx.field(static=True)
-    """Names of the constraint rows, if given."""
+    coordinates: tuple[str, ...] = eqx.field(static=True)  # pyright: ignore
+    constraint_names: tuple[str, ...] | None = eqx.field(static=True)  # pyright: ignore
+    inputs: tuple[str, ...] = eqx.field(static=True)  # pyright: ignore
 
     def __init__(
         self,
-        coordinates: Sequence[Expression],
+        coordinates: Sequence[Expr],
         *,
-        kinetic_energy: Expression = None,
-        potential_energy: Expression = 0,
-        constraints: Iterable[Expression] = (),
-        velocity_constraints: Iterable[Expression] = (),
-        applied_force: Iterable[Expression] = (),
-        inputs: Sequence[Expression] = (),
-        parameters: Mapping[Expression, Any] | None = None,
-        velocities: Sequence[Expression] | None = None,
-        time: Expression = None,
+        kinetic_energy: Expr = None,
+        potential_energy: Expr = 0,
+        constraints: Iterable[Expr] = (),
+        velocity_constraints: Iterable[Expr] = (),
+        applied_force: Iterable[Expr] = (),
+        inputs: Sequence[Expr] = (),
+        parameters: Mapping[Expr, Any] | None = None,
+        velocities: Sequence[Expr] | None = None,
+        time: Expr = None,
         constraint_names: Sequence[str] | None = None,
     ):
-        parameters = {p: float(x) if isinstance(x, sp.Expr) else x for p, x in (parameters or {}).items()}
+        parameters = parameters or {}
         symbols = _read_symbols(coordinates, velocities, inputs, parameters, time)
         self.expressions = _read_expressions(
             symbols, kinetic_energy, potential_energy, constraints, velocity_constraints, applied_force
         )
-        self.parameters = {p.name: jnp.asarray(x, dtype=float) for p, x in parameters.items()}
-        self.names = None if constraint_names is None else tuple(constraint_names)
-
-    @property
-    def coordinates(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return tuple(_name(q) for q in self.expressions.symbols.coordinates)
-
-    @property
-    def constraint_names(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.names
-
-    @property
-    def inputs(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return tuple(_name(u) for u in self.expressions.symbols.inputs)
+        self.parameters = {p.name: _number(x) for p, x in parameters.items()}
+        self.coordinates = tuple(x.name for x in coordinates)  # pyright: ignore
+        self.constraint_names = None if constraint_names is None else tuple(constraint_names)  # pyright: ignore
+        self.inputs = tuple(x.name for x in inputs)  # pyright: ignore
 
     def replace(self, **parameters: Any) -> System:
         """The same system with other values of some parameters."""
@@ -97,7 +90,7 @@ class System(bricard.system.System):
         if unknown:
             known = ", ".join(self.parameters) or "none"
             raise ModelError("System.replace", [f"no parameter is called {n!r}; there are: {known}" for n in unknown])
-        values = {name: jnp.asarray(value, dtype=float) for name, value in parameters.items()}
+        values = {name: _number(value) for name, value in parameters.items()}
         return eqx.tree_at(lambda system: system.parameters, self, {**self.parameters, **values})
 
     def kinetic_energy(self, q, v, t):
@@ -120,12 +113,10 @@ class System(bricard.system.System):
     def input_matrix(self, q, t):
         return self.evaluate(_jacobian(self.expressions.applied_force, self.expressions.symbols.u), q, t=t)
 
-    def evaluate(
-        self, matrix: sp.Matrix, q: Vector, v: Vector | None = None, u: Vector | None = None, t: Scalar = 0.0
-    ) -> Matrix:
+    def evaluate(self, matrix: Expr, q: Vector, v: Any = None, u: Any = None, t: Scalar = 0.0) -> Matrix:
         """A SymPy matrix of coordinates, velocities, inputs, time and parameters as a JAX array of the same shape.
 
-        `v` and `u` are zero if not given. Works under `jit`, `vmap` and `grad`.
+        `v` (nv,) and `u` (nu,) are zero if not given. Works under `jit`, `vmap` and `grad`.
         """
         symbols = self.expressions.symbols
         v = jnp.zeros(len(symbols.v)) if v is None else v
@@ -136,7 +127,7 @@ class System(bricard.system.System):
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(arguments: tuple[sp.Symbol, ...], matrix: sp.ImmutableMatrix) -> Callable[..., list]:
+def _compiled(arguments: tuple[Expr, ...], matrix: Expr) -> Callable[..., list]:
     return sp.lambdify(arguments, list(matrix), modules="jax", cse=True, dummify=True)
 
 
@@ -147,158 +138,159 @@ def _compiled(arguments: tuple[sp.Symbol, ...], matrix: sp.ImmutableMatrix) -> C
 class Symbols:
     """The user's symbols, and a stand-in for each: `x(t)` itself would not be constant when only `t` varies."""
 
-    coordinates: tuple[sp.Expr, ...]
-    velocities: tuple[sp.Expr, ...]
-    inputs: tuple[sp.Expr, ...]
-    time: sp.Symbol
-    parameters: tuple[sp.Symbol, ...]
+    coordinates: tuple[Expr, ...]
+    velocities: tuple[Expr, ...]
+    inputs: tuple[Expr, ...]
+    time: Expr
+    parameters: tuple[Expr, ...]
 
     @functools.cached_property
-    def arguments(self) -> tuple[sp.Symbol, ...]:
-        """All stand-ins, in the order of `originals`."""
+    def originals(self) -> tuple[Expr, ...]:
+        """All of the user's symbols: `q`, `v`, `u`, `t`, parameters."""
+        return (*self.coordinates, *self.velocities, *self.inputs, self.time, *self.parameters)
+
+    @functools.cached_property
+    def arguments(self) -> tuple[Expr, ...]:
+        """All stand-ins, in the same order."""
         return tuple(_stand_in(i, bool(x.is_positive)) for i, x in enumerate(self.originals))
 
     @functools.cached_property
-    def stand_ins(self) -> dict[sp.Expr, sp.Symbol]:
+    def stand_ins(self) -> dict[Expr, Expr]:
         """From the user's symbols to the stand-ins."""
         rates = {c.diff(self.time): v for c, v in zip(self.coordinates, self.v, strict=True) if not c.is_Symbol}
         return {**rates, **dict(zip(self.originals, self.arguments, strict=True))}
 
-    def restore(self, x: Any) -> Any:
+    def restore(self, x: Expr) -> Expr:
         """From the stand-ins back to the user's symbols."""
         return x.xreplace(dict(zip(self.arguments, self.originals, strict=True)))
 
-    originals = property(lambda s: (*s.coordinates, *s.velocities, *s.inputs, s.time, *s.parameters))
-    q = property(lambda s: s.arguments[: len(s.coordinates)])
-    v = property(lambda s: s.arguments[len(s.coordinates) : 2 * len(s.coordinates)])
-    u = property(lambda s: s.arguments[2 * len(s.coordinates) :][: len(s.inputs)])
-    t = property(lambda s: s.stand_ins[s.time])
+    q = property(lambda self: self.arguments[: len(self.coordinates)])
+    v = property(lambda self: self.arguments[len(self.coordinates) : 2 * len(self.coordinates)])
+    u = property(lambda self: self.arguments[2 * len(self.coordinates) :][: len(self.inputs)])
 
 
 @functools.cache
-def _stand_in(i: int, positive: bool) -> sp.Symbol:
+def _stand_in(i: int, positive: bool) -> Expr:
     """One and the same symbol for each place, so that equal systems are equal and compiled once."""
     return sp.Dummy(f"z{i}", positive=True) if positive else sp.Dummy(f"z{i}", real=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class Expressions:
-    """What a user wrote, in stand-ins; energies (1, 1), the rest columns. Each row of constraints is zero."""
+    """What a user wrote, in stand-ins: energies as matrices (1, 1), the rest as columns."""
 
     symbols: Symbols
-    kinetic_energy: sp.ImmutableMatrix
-    potential_energy: sp.ImmutableMatrix
-    constraints: sp.ImmutableMatrix
-    velocity_constraints: sp.ImmutableMatrix
-    applied_force: sp.ImmutableMatrix
+    kinetic_energy: Expr
+    potential_energy: Expr
+    constraints: Expr
+    velocity_constraints: Expr
+    applied_force: Expr
 
 
 def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
     functions = [c for c in coordinates if isinstance(c, AppliedUndef)]
     time = time if time is not None else functions[0].args[0] if functions else sp.Symbol("t")
+    names = (sp.Symbol, AppliedUndef)
+    kinds = {"coordinates": names, "velocities": (*names, sp.Derivative), "inputs": names}
+    given = {"coordinates": coordinates, "velocities": velocities or (), "inputs": inputs}
+    given |= {"time": [time], "parameters": parameters}
     problems = [] if len(coordinates) else ["`coordinates` is empty"]
-    kinds = (sp.Symbol, AppliedUndef)
-    for label, values, kind in (
-        ("coordinates", coordinates, kinds),
-        ("velocities", velocities or (), (*kinds, sp.Derivative)),
-        ("inputs", inputs, kinds),
-        ("time", (time,), sp.Symbol),
-        ("parameters", parameters, sp.Symbol),
-    ):
-        problems += [f"{label}: {x!r} is not a SymPy symbol" for x in values if not isinstance(x, kind)]
+    for label, symbols in given.items():
+        odd = [x for x in symbols if not isinstance(x, kinds.get(label, sp.Symbol))]
+        problems += [f"{label}: {x!r} is not a SymPy symbol" for x in odd]
     problems += [f"coordinates: {c} is not a function of {time} alone" for c in functions if c.args != (time,)]
     if velocities is None:
         plain = [c for c in coordinates if c not in functions]
         problems += [f"coordinates: {c} is a plain symbol, give its rate in `velocities`" for c in plain]
+        velocities = [c.diff(time) for c in functions] if not problems else []
     elif len(velocities) != len(coordinates):
         problems.append(f"velocities: {len(velocities)} for {len(coordinates)} coordinates")
-    for p, value in parameters.items():
-        if np.shape(value) != () or isinstance(value, str):
-            problems.append(f"parameters: the value of {p} must be a number, not {value!r}")
-        elif is_concrete(value) and not np.isfinite(value):
-            problems.append(f"parameters: {p} is {value}")
+    bad = {p: x for p, x in parameters.items() if not _is_number(x)}
+    problems += [f"parameters: the value of {p} must be a finite number, not {x!r}" for p, x in bad.items()]
+    result = Symbols(tuple(coordinates), tuple(velocities), tuple(inputs), time, tuple(parameters))
+    for label, symbols in (("symbol", result.originals), ("parameter", [str(p) for p in parameters])):
+        repeated = sorted({str(x) for x in symbols if list(symbols).count(x) > 1})
+        problems += [f"the {label} {x} is given twice" for x in repeated]
     if problems:
         raise ModelError("symbolic.System", problems)
-    rates = tuple(c.diff(time) for c in functions) if velocities is None else tuple(velocities)
-    symbols = Symbols(tuple(coordinates), rates, tuple(inputs), time, tuple(parameters))
-    for label, everything in (("symbol", symbols.originals), ("parameter name", [p.name for p in parameters])):
-        repeated = sorted({str(x) for x in everything if list(everything).count(x) > 1})
-        problems += [f"the {label} {x} has two meanings" for x in repeated]
-    if problems:
-        raise ModelError("symbolic.System", problems)
-    return symbols
+    return result
 
 
 def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocity_constraints, force) -> Expressions:
-    q, v, u = set(symbols.q), set(symbols.v), set(symbols.u)
+    v, u = set(symbols.v), set(symbols.u)
     problems: list[str] = []
-    strangers: dict[sp.Basic, list[str]] = {}
+    strangers: dict[Expr, list[str]] = {}
 
-    def read(label: str, value: Expression, forbidden: set[sp.Symbol]) -> sp.Expr:
+    def read(label: str, value: Expr, forbidden: set[Expr]) -> Expr:
         try:
-            original = sp.sympify(value, strict=True)
+            original: Expr = sp.sympify(value, strict=True)
         except sp.SympifyError:
             original = None
         if isinstance(original, sp.Equality):
-            original = original.lhs - original.rhs
+            original = original.lhs - original.rhs  # pyright: ignore[reportOperatorIssue]
         if not isinstance(original, sp.Expr) or original.has(sp.nan, sp.oo, sp.zoo):
             problems.append(f"{label}: {value!r} is not a finite SymPy expression")
             return sp.S.Zero
         original = original.doit()
-        expr = original.xreplace(symbols.stand_ins)
-        unknown = (original.atoms(sp.Derivative) - symbols.stand_ins.keys()) | expr.atoms(AppliedUndef)
-        for x in unknown | (expr.free_symbols - set(symbols.arguments)):
+        result = original.xreplace(symbols.stand_ins)
+        unknown = (original.atoms(sp.Derivative) - symbols.stand_ins.keys()) | result.atoms(AppliedUndef)
+        for x in unknown | (result.free_symbols - set(symbols.arguments)):
             strangers.setdefault(x, []).append(label)
-        misplaced = sorted(str(symbols.restore(x)) for x in expr.free_symbols & forbidden)
+        misplaced = sorted(str(symbols.restore(x)) for x in result.free_symbols & forbidden)
         problems.extend(f"{label} must not depend on {x}" for x in misplaced)
-        return expr
+        return result
 
-    def column(label: str, values: Iterable[Expression], forbidden: set[sp.Symbol]) -> sp.ImmutableMatrix:
+    def column(label: str, values: Iterable[Expr], forbidden: set[Expr]) -> Expr:
         entries = [read(f"{label}[{i}]", value, forbidden) for i, value in enumerate(values)]
         return sp.ImmutableMatrix(len(entries), 1, entries)
 
-    def need_linear(label: str, rows: sp.ImmutableMatrix, wrt: Sequence[sp.Symbol], what: str) -> None:
-        slopes = _jacobian(rows, wrt)
-        bent = [i for i in range(rows.rows) if slopes[i, :].applyfunc(sp.expand).free_symbols & set(wrt)]
-        problems.extend(f"{label.format(i)} is not {what}" for i in bent)
+    def need_linear(label: str, rows: Expr, wrt: Sequence[Expr], what: str) -> None:
+        slopes = _jacobian(rows, wrt).applyfunc(sp.expand)
+        bent = [label.format(i) for i in range(rows.rows) if slopes[i, :].free_symbols & set(wrt)]
+        problems.extend(f"{x} is not {what}" for x in dict.fromkeys(bent))
 
     if kinetic is None:
         problems.append("`kinetic_energy` is missing")
-    energy = read("kinetic_energy", 0 if kinetic is None else kinetic, u)
-    if kinetic is not None and not energy.free_symbols & v:
-        problems.append("kinetic_energy contains no velocity")
-    force = list(force) or [0] * len(q)
-    if len(force) != len(q):
-        problems.append(f"applied_force has {len(force)} entries for {len(q)} coordinates")
+    force = list(force) or [0] * len(symbols.q)
+    if len(force) != len(symbols.q):
+        problems.append(f"applied_force has {len(force)} entries for {len(symbols.q)} coordinates")
     result = Expressions(
         symbols,
-        kinetic_energy=sp.ImmutableMatrix([[energy]]),
+        kinetic_energy=sp.ImmutableMatrix([[read("kinetic_energy", 0 if kinetic is None else kinetic, u)]]),
         potential_energy=sp.ImmutableMatrix([[read("potential_energy", potential, u | v)]]),
         constraints=column("constraints", constraints, u | v),
         velocity_constraints=column("velocity_constraints", velocity_constraints, u),
         applied_force=column("applied_force", force, set()),
     )
-    need_linear(
-        "kinetic_energy", _jacobian(result.kinetic_energy, symbols.v).T, symbols.v, "quadratic in the velocities"
-    )
+    momentum = _jacobian(result.kinetic_energy, symbols.v).T
+    if kinetic is not None and momentum.is_zero_matrix:
+        problems.append("kinetic_energy contains no velocity")
+    need_linear("kinetic_energy", momentum, symbols.v, "quadratic in the velocities")
     need_linear("velocity_constraints[{}]", result.velocity_constraints, symbols.v, "linear in the velocities")
     need_linear("applied_force[{}]", result.applied_force, symbols.u, "linear in the inputs")
-    alike = {str(s) for s in symbols.originals}
-    for x, labels in sorted(strangers.items(), key=lambda item: str(item[0])):
-        hint = " (the symbol of that name has other assumptions)" if str(x) in alike else ""
-        where = ", ".join(dict.fromkeys(labels))
+    for x, labels in sorted(strangers.items(), key=str):
+        alike = any(str(x) == str(y) for y in symbols.originals)
+        hint = " (the symbol of that name has other assumptions)" if alike else ""
+        where = ", ".join(labels)
         problems.append(f"{x} in {where} is neither coordinate, velocity, input, parameter nor time{hint}")
     if problems:
-        raise ModelError("symbolic.System", list(dict.fromkeys(problems)))
+        raise ModelError("symbolic.System", problems)
     return result
 
 
-def _jacobian(column: sp.ImmutableMatrix, wrt: Sequence[sp.Symbol]) -> sp.ImmutableMatrix:
+def _number(x: Any) -> Float[Array, ""]:
+    return jnp.asarray(float(x) if isinstance(x, sp.Expr) else x, dtype=float)
+
+
+def _is_number(x: Any) -> bool:
+    try:
+        return np.shape(x) == () and not isinstance(x, str) and bool(not is_concrete(x) or np.isfinite(float(x)))
+    except (TypeError, ValueError):
+        return False
+
+
+def _jacobian(column: Expr, wrt: Sequence[Expr]) -> Expr:
     return sp.ImmutableMatrix(column.rows, len(wrt), lambda i, j: column[i, 0].diff(wrt[j]))
-
-
-def _name(symbol: Any) -> str:
-    return symbol.func.__name__ if isinstance(symbol, AppliedUndef) else symbol.name
 
 
 # -- formulas ----------------------------------------------------------------------------------------------------------
@@ -319,22 +311,22 @@ class Formulas:
     """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones."""
 
     system: System
-    mass_matrix: sp.ImmutableMatrix
+    mass_matrix: Expr
     """`M`, (nv, nv)."""
-    bias: sp.ImmutableMatrix
+    bias: Expr
     """`h`, (nv, 1): Coriolis, centrifugal and potential forces, on the side of `M v̇`."""
-    constraint_matrix: sp.ImmutableMatrix
+    constraint_matrix: Expr
     """`A`, (m, nv)."""
-    constraint_acceleration: sp.ImmutableMatrix
+    constraint_acceleration: Expr
     """`b` of `A v̇ = b`, (m, 1)."""
-    acceleration: sp.ImmutableMatrix
+    acceleration: Expr
     """`v̇`, (nv, 1)."""
-    multipliers: sp.ImmutableMatrix
+    multipliers: Expr
     """`λ`, (m, 1), of minimum norm where rows are redundant."""
-    constraint_force: sp.ImmutableMatrix
+    constraint_force: Expr
     """`Aᵀλ`, (nv, 1): the generalised force of the constraints on the system."""
     rows: tuple[int, ...]
-    """The independent constraint rows that were used; the others follow from them."""
+    """The independent constraint rows; the others follow from them."""
 
     def function(self, name: str) -> Callable[..., Array]:
         """The formula called `name` as a JAX function `(system, q, v, u=None, t=0.0)`; columns become vectors."""
@@ -348,21 +340,17 @@ class Formulas:
 
     def latex(self, name: str = "constraint_force") -> str:
         """The formula called `name` as a LaTeX equation."""
-        return f"{_LATEX[name] if name in _LATEX else ''} = {vlatex(self._formula(name))}"
+        return f"{_LATEX.get(name)} = {vlatex(self._formula(name))}"
 
     def __str__(self) -> str:
-        owners = {"acceleration": self.system.coordinates, "constraint_force": self.system.coordinates}
-        owners["multipliers"] = self.system.row_names
-        return "\n".join(
-            line
-            for name, labels in owners.items()
-            for line in (
-                f"{name.replace('_', ' ')}:",
-                *(f"  {label}: {vsstrrepr(x)}" for label, x in zip(labels, self._formula(name), strict=True)),
-            )
-        )
+        coordinates, lines = self.system.coordinates, []
+        for name in ("acceleration", "constraint_force", "multipliers"):
+            labels = self.system.row_names if name == "multipliers" else coordinates
+            lines += [name.replace("_", " ") + ":"]
+            lines += [f"  {label}: {vsstrrepr(x)}" for label, x in zip(labels, self._formula(name), strict=True)]
+        return "\n".join(lines)
 
-    def _formula(self, name: str) -> sp.ImmutableMatrix:
+    def _formula(self, name: str) -> Expr:
         if name not in _LATEX:
             raise ModelError("Formulas", [f"no formula is called {name!r}; there are: {', '.join(_LATEX)}"])
         return getattr(self, name)
@@ -372,27 +360,23 @@ def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formul
     """Accelerations, multipliers and constraint forces of a small system as formulas of the state and the inputs.
 
     Redundant constraint rows are left out; which ones are, is decided at the configuration `q` and time `t`, without
-    `q` at a generic one. Give a `q` that meets the constraints, and is no singular position, if rows depend on each
-    other only when the constraints are met, as with parallel cranks.
+    `q` at a random one. Give a `q` that meets the constraints, and is no singular position, if rows depend on each
+    other only when the constraints are met, as with parallel cranks: the formulas hold where they are met, then.
     """
     if not isinstance(system, System):
         raise ModelError("explicit", [f"needs a symbolic.System, got {type(system).__name__}"])
     e, symbols = system.expressions, system.expressions.symbols
-    rates = sp.Matrix(symbols.v)
 
-    def total_rate(column: sp.ImmutableMatrix) -> sp.Matrix:
+    def rate(column: Expr) -> Expr:
         """Time derivative at constant velocity."""
-        return _jacobian(column, symbols.q) * rates + column.diff(symbols.t)
+        return _jacobian(column, symbols.q) * sp.Matrix(symbols.v) + column.diff(symbols.stand_ins[symbols.time])
 
     momentum = _jacobian(e.kinetic_energy, symbols.v).T
     slope = _jacobian(e.kinetic_energy - e.potential_energy, symbols.q).T
-    rows = sp.ImmutableMatrix.vstack(sp.ImmutableMatrix(total_rate(e.constraints)), e.velocity_constraints)
-    given = (
-        *(_jacobian(momentum, symbols.v), total_rate(momentum) - slope),
-        *(_jacobian(rows, symbols.v), -total_rate(rows)),
-    )
-    algebra = _Algebra(*given, e.applied_force)
-    mass, bias, matrix, target, force = map(algebra.encode, (*given, e.applied_force))
+    rows = sp.ImmutableMatrix(rate(e.constraints)).col_join(e.velocity_constraints)
+    motion = (_jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force)
+    algebra = _Algebra(*motion, *(constraint := (_jacobian(rows, symbols.v), -rate(rows))))
+    mass, bias, force, matrix, target = map(algebra.encode, (*motion, *constraint))
     kept = _independent_rows(system, q, t)
     n, r, m = len(symbols.q), len(kept), rows.rows
     basis = matrix.extract(kept, range(n))
@@ -406,17 +390,19 @@ def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formul
         # A = Cᵀ R with the rows R that are kept; of all λ with C λ = loads, the least.
         share = algebra.solve(basis * basis.transpose(), basis * matrix.transpose())
         multipliers = share.transpose() * algebra.solve(share * share.transpose(), loads)
-    results = (mass, bias, matrix, target, acceleration, multipliers, reaction)
-    return Formulas(system, *(symbols.restore(algebra.decode(x)) for x in results), rows=tuple(kept))
+    results = [algebra.decode(x) for x in (mass, bias, matrix, target, acceleration, multipliers, reaction)]
+    products = results[2].T * results[5]
+    results[6] = sp.ImmutableMatrix([min(pair, key=sp.count_ops) for pair in zip(results[6], products, strict=True)])
+    return Formulas(system, *map(symbols.restore, results), rows=tuple(kept))
 
 
 def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
     """The first rows that are independent, at `q` or, without it, at the best of three random states."""
     random = np.random.default_rng(0)
-    states = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)] if q is None else [(q, t)]
+    states: Any = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)]
     choices = []
-    for q, t in states:
-        q, t = system.vector(q), jnp.asarray(t, dtype=float)
+    for state in states if q is None else [(q, t)]:
+        q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
         scaled = _scaled_constraints(system, q, t)
         kept = jnp.zeros(scaled.shape[0], dtype=bool)
         for i in range(len(kept)):
@@ -426,48 +412,60 @@ def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
             choices.append((np.flatnonzero(kept).tolist(), q, t))
     if not choices:
         raise ModelError("explicit", ["the constraints are not finite at this `q`: give another one"])
-    rows, q, t = max(choices, key=lambda choice: len(choice[0]))
-    check_motion_determined(system, q, t)
+    rows, *state = max(choices, key=lambda choice: len(choice[0]))
+    check_motion_determined(system, *state)
     return rows
 
 
 @eqx.filter_jit
 def _scaled_constraints(system: System, q: Vector, t: Scalar) -> Matrix:
-    """`A` in units in which the rank can be told, see `bricard.equations.rank`."""
+    """`A` in units in which its rank can be told, see `bricard.equations.rank`."""
     matrix = system.constraint_matrix(q, t)
     units = scales(system.mass_matrix(q, t), matrix, row_variation(system, q, t))
     return matrix * units.columns[None, :] / units.rows[:, None]
 
 
-class _Algebra:
-    """Exact fractions of polynomials in sines, cosines and all other symbols, reduced by `sin² + cos² = 1`.
+# -- exact algebra -----------------------------------------------------------------------------------------------------
 
-    SymPy's own simplification takes minutes for three coordinates, polynomials take milliseconds. A subexpression that is
-    no polynomial (a root, an exponential) counts as a symbol.
+
+class _Algebra:
+    """Fractions of polynomials in sines, cosines and all other symbols, exact and reduced by `sin² + cos² = 1`.
+
+    SymPy's own simplification takes minutes for three coordinates, polynomials take milliseconds. A subexpression that
+    is no polynomial (a root, an exponential) counts as a symbol.
     """
 
-    def __init__(self, *matrices: sp.Matrix):
+    def __init__(self, *matrices: Expr):
         entries = [_exact(x) for matrix in matrices for x in matrix]
-        steps: dict[sp.Expr, sp.Rational] = {}  # of each angle, the largest that all its multiples are multiples of
+        self.steps: dict[Expr, Expr] = {}  # of each angle, the largest part that all its multiples are multiples of
         for angle in sorted({w.args[0] for x in entries for w in x.atoms(*_WAVES)}, key=sp.default_sort_key):
             for k, base in _multiples(angle):
-                steps[base] = sp.gcd(steps.get(base, 0), k)
-        self.steps, self.angles = steps, [step * base for base, step in steps.items()]
-        self.waves = {base: (sp.Dummy("s"), sp.Dummy("c")) for base in steps}
-        self.others: dict[sp.Expr, sp.Symbol] = {}
-        symbols = set().union(*(self._polynomial(x).free_symbols for x in entries))
+                self.steps[base] = sp.gcd(self.steps.get(base, 0), k)
+        self.waves = {base: (sp.Dummy("s"), sp.Dummy("c")) for base in self.steps}
+        self.others: dict[Expr, Expr] = {}
+        encoded = [self._polynomial(x) for x in entries]
+        roots = {z: self._polynomial(x.base) for x, z in list(self.others.items()) if x.is_Pow and x.exp == sp.S.Half}
+        symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots)
         waves = [x for pair in self.waves.values() for x in pair]
-        self.field = sp.QQ.frac_field(*waves, *sorted(symbols.difference(waves), key=sp.default_sort_key))
+        self.field: Any = sp.QQ.frac_field(*waves, *sorted(symbols.difference(waves), key=sp.default_sort_key))
         self.fraction, self.ring = self.field.field, self.field.field.ring
+        fractions = {z: self.field.from_sympy(x) for z, x in roots.items()}
+        one, index = self.ring.one, self.ring.symbols.index
+        rooted = [(index(z), x.numer) for z, x in fractions.items() if x.denom == one]
+        # Which squares to replace, and by what: those of roots, and of sines (0) or cosines (1).
+        self.squares = [
+            rooted + [(k + i, one - self.ring.gens[k + 1 - i] ** 2) for k in range(0, len(waves), 2)] for i in (0, 1)
+        ]
         self.meaning = {symbol: x for x, symbol in self.others.items()}
-        self.meaning |= dict(zip(waves, (f(x) for x in self.angles for f in (sp.sin, sp.cos)), strict=True))
+        for base, (s, c) in self.waves.items():
+            self.meaning |= {s: sp.sin(self.steps[base] * base), c: sp.cos(self.steps[base] * base)}
 
-    def encode(self, matrix: sp.Matrix) -> DomainMatrix:
+    def encode(self, matrix: Expr) -> Any:
         """A SymPy matrix as one of fractions."""
         entries = [self._tidy(self.field.from_sympy(self._polynomial(_exact(x)))) for x in matrix]
         return DomainMatrix.from_list_flat(entries, matrix.shape, self.field)
 
-    def solve(self, matrix: DomainMatrix, rhs: DomainMatrix, left: DomainMatrix | None = None) -> DomainMatrix:
+    def solve(self, matrix: Any, rhs: Any, left: Any = None) -> Any:
         """`matrix⁻¹ rhs`, or `left matrix⁻¹ rhs`; by the adjugate, so that no pivot has to be told from zero."""
         left = DomainMatrix.eye(matrix.shape, self.field) if left is None else left
         scale, matrix = matrix.clear_denoms_rowwise(convert=True)
@@ -483,15 +481,17 @@ class _Algebra:
             result += [self._tidy(self.fraction(x) / self.fraction(below.exquo(common))) for x in above.to_list_flat()]
         return DomainMatrix.from_list_flat(result, (left.shape[0], rhs.shape[1]), self.field)
 
-    def decode(self, matrix: DomainMatrix) -> sp.ImmutableMatrix:
+    def decode(self, matrix: Any) -> Expr:
         """A matrix of fractions as short SymPy expressions."""
         return sp.ImmutableMatrix(*matrix.shape, [self._expression(self._tidy(x)) for x in matrix.to_list_flat()])
 
-    def _polynomial(self, x: sp.Expr) -> sp.Expr:
+    def _polynomial(self, x: Expr) -> Expr:
         if x.is_Add or x.is_Mul:
             return x.func(*map(self._polynomial, x.args))
         if x.is_Pow and x.exp.is_Integer:
             return self._polynomial(x.base) ** x.exp
+        if x.is_Pow and x.exp.is_Rational and x.exp.q == 2 and x.exp != sp.S.Half:
+            return self._polynomial(sp.sqrt(x.base)) ** x.exp.p
         if isinstance(x, sp.tan):
             return self._polynomial(sp.sin(x.args[0])) / self._polynomial(sp.cos(x.args[0]))
         if isinstance(x, _WAVES):
@@ -504,82 +504,61 @@ class _Algebra:
         return x if x.is_Rational or x.is_Symbol else self.others.setdefault(x, sp.Dummy("z"))
 
     def _normal(self, p: Any, replaced: int = 0) -> Any:
-        """The polynomial `p` without squares of sines (of cosines, if `replaced` is 1)."""
-        for k in range(0, 2 * len(self.angles), 2):
-            i, other = k + replaced, self.ring.gens[k + 1 - replaced]
+        """The polynomial `p` without squares of roots and of sines (of cosines, if `replaced` is 1)."""
+        for i, square in self.squares[replaced]:
             parts: dict[int, dict] = {}
             for powers, factor in p.items():
                 half, odd = divmod(powers[i], 2)
                 parts.setdefault(half, {})[(*powers[:i], odd, *powers[i + 1 :])] = factor
-            p = sum((self.ring.from_dict(x) * (1 - other**2) ** half for half, x in parts.items()), self.ring.zero)
+            p = sum((self.ring.from_dict(x) * square**half for half, x in parts.items()), self.ring.zero)
         return p
 
     def _tidy(self, x: Any) -> Any:
         return self.fraction(self._normal(x.numer)) / self.fraction(self._normal(x.denom))
 
-    def _expression(self, x: Any) -> sp.Expr:
+    def _expression(self, x: Any) -> Expr:
         (above, terms), (below, divisors) = self._factor_and_terms(x.numer), self._factor_and_terms(x.denom)
-        if len(divisors) == 1:
+        if len(x.denom) == 1:
             return sp.Add(*(above * term / (below * divisors[0]) for term in terms))
-        return above / below * sp.Add(*terms) / sp.Add(*divisors)
+        (a, over), (b, under) = (sp.Add(*y).primitive() for y in (terms, divisors))
+        sign = -1 if under.could_extract_minus_sign() else 1
+        return sp.Mul(a / b, above / below, sign * over, 1 / (sign * under))
 
-    def _factor_and_terms(self, p: Any) -> tuple[sp.Expr, list[sp.Expr]]:
+    def _factor_and_terms(self, p: Any) -> tuple[Expr, list[Expr]]:
         """A common factor of `p`, and a term for each monomial of what is neither sine nor cosine."""
-        if not p:
-            return sp.S.One, []
-        n, zeros = 2 * len(self.angles), (0,) * self.ring.ngens
-        common, p = p.terms_gcd()
+        n, zeros = 2 * len(self.waves), (0,) * self.ring.ngens
+        common = tuple(map(min, zip(*p, strict=True))) if p else zeros
         parts: dict[tuple, dict] = {}
         for powers, factor in p.items():
+            powers = tuple(map(operator.sub, powers, common))
             parts.setdefault((*zeros[:n], *powers[n:]), {})[(*powers[:n], *zeros[n:])] = factor
-        shortest = {rest: self._shortest(self.ring.from_dict(part)) for rest, part in parts.items()}
-        terms = [sp.Mul(self._monomial(rest), *x.primitive()) for rest, x in shortest.items()]
+        terms = []
+        for rest, part in parts.items():
+            content, waves = self._shortest(self.ring.from_dict(part)).primitive()
+            terms.append(sp.Mul(content, self._monomial(rest), sp.factor_terms(waves)))
         return self._monomial(common), terms
 
-    def _monomial(self, powers: tuple[int, ...]) -> sp.Expr:
+    def _monomial(self, powers: tuple[int, ...]) -> Expr:
         return self.ring.from_dict({powers: sp.QQ(1)}).as_expr().xreplace(self.meaning)
 
-    def _shortest(self, p: Any) -> sp.Expr:
-        """A polynomial in sines and cosines: in their powers or in multiple angles, whatever has fewer terms."""
+    def _shortest(self, p: Any) -> Expr:
+        """A polynomial in sines and cosines: in their powers or in multiple angles, whatever is shorter."""
         powers = min((self._normal(p, 0), self._normal(p, 1)), key=len)
-        waves: dict[tuple[int, ...], tuple[Any, Any]] = {}
-        for monomial, factor in p.items():
-            for k, z in _harmonics(monomial[: 2 * len(self.angles)]).items():
-                real, imaginary = waves.get(k, (0, 0))
-                real += factor * sp.QQ(*z.real.as_integer_ratio())
-                waves[k] = (real, imaginary + factor * sp.QQ(*z.imag.as_integer_ratio()))
-        terms = []
-        for k, (real, imaginary) in waves.items():
-            angle = sp.Add(*(n * x for n, x in zip(k, self.angles, strict=True)))
-            terms += [x * f(angle) for x, f in ((sp.QQ.to_sympy(real), sp.cos), (-sp.QQ.to_sympy(imaginary), sp.sin)) if x]
-        # Each wave is there twice, with k and −k.
-        multiple = sp.Add(*terms)
-        return multiple if len(sp.Add.make_args(multiple)) < len(powers) else powers.as_expr().xreplace(self.meaning)
-
-
-@functools.cache
-def _harmonics(powers: tuple[int, ...]) -> dict[tuple[int, ...], complex]:
-    """`sin^a x cos^b x sin^c y …` as `Σ z exp(i(k₁x + k₂y + …))`: `{k: z}`. Exact, since all `z` are sums of 1/2, 1/4, …"""
-    i = next((i for i, power in enumerate(powers) if power), None)
-    if i is None:
-        return {(0,) * (len(powers) // 2): 1.0 + 0.0j}
-    result: dict[tuple[int, ...], complex] = {}
-    j, up, down = i // 2, *((0.5, 0.5) if i % 2 else (-0.5j, 0.5j))
-    for k, z in _harmonics((*powers[:i], powers[i] - 1, *powers[i + 1 :])).items():
-        for step, factor in ((1, up), (-1, down)):
-            key = (*k[:j], k[j] + step, *k[j + 1 :])
-            result[key] = result.get(key, 0.0) + factor * z
-    return result
+        plain = powers.as_expr().xreplace(self.meaning)
+        multiple = _multiple_angles(plain)
+        terms, functions = len(sp.Add.make_args(multiple)), sum(sum(map(bool, monomial)) for monomial in powers)
+        return multiple if terms < len(powers) or terms + 1 < functions else plain
 
 
 _WAVES = (sp.sin, sp.cos, sp.tan)
+_multiple_angles = functools.lru_cache(maxsize=4096)(TR8)
 
 
-def _exact(x: sp.Expr) -> sp.Expr:
+def _exact(x: Expr) -> Expr:
     """Polynomials need exact numbers: 9.81 becomes 981/100."""
     return x.xreplace({number: sp.Rational(repr(float(number))) for number in x.atoms(sp.Float)})
 
 
-def _multiples(angle: sp.Expr) -> list[tuple[sp.Rational, sp.Expr]]:
+def _multiples(angle: Expr) -> list[tuple[Expr, Expr]]:
     """`2x + y/2` as `[(2, x), (1/2, y)]`."""
     return [term.as_coeff_Mul(rational=True) for term in sp.Add.make_args(sp.expand(angle))]

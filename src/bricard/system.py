@@ -222,7 +222,8 @@ class System(eqx.Module):
         """Turn float parameters into JAX scalars, then refuse what cannot be a system, all problems at once."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, (float, np.ndarray)) and not field.metadata.get("static", False):
+            is_number = isinstance(value, (float, np.ndarray)) or (type(value) is int and "float" in str(field.type))
+            if is_number and not field.metadata.get("static", False):
                 object.__setattr__(self, field.name, jnp.asarray(value, dtype=float))
         problems = self._problems()
         if problems:

@@ -1,25 +1,13 @@
-"""Independent numbers to compare with, and ways to make them."""
+"""Ways to evaluate a model, and to compare it with independent numbers."""
 
-import functools
-import json
-from pathlib import Path
+from typing import NamedTuple
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-
-REFERENCE = Path(__file__).parents[1] / "reference"
-
-
-@pytest.fixture(scope="session")
-def reference():
-    """Function: the content of a file in tests/reference, by its name without ending."""
-
-    @functools.cache
-    def read(name):
-        return json.loads((REFERENCE / f"{name}.json").read_text())
-
-    return read
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +34,39 @@ def assert_near():
         assert difference <= tolerance * np.max(np.abs(expected))
 
     return check
+
+
+class Terms(NamedTuple):
+    """Everything of the descriptor form at one state."""
+
+    mass: jax.Array
+    bias: jax.Array
+    applied: jax.Array
+    inputs: jax.Array
+    matrix: jax.Array
+    target: jax.Array
+    position: jax.Array
+    velocity: jax.Array
+
+
+@pytest.fixture(scope="session")
+def terms():
+    """Function `(system, q, v, t)`: `Terms`, compiled as a whole (term by term would take far longer)."""
+
+    @eqx.filter_jit
+    def evaluate(system, q, v, t):
+        return Terms(
+            mass=system.mass_matrix(q, t),
+            bias=system.bias(q, v, t),
+            applied=system.applied_force(q, v, t),
+            inputs=system.input_matrix(q, t),
+            matrix=system.constraint_matrix(q, t),
+            target=system.constraint_acceleration(q, v, t),
+            position=system.constraints(q, t),
+            velocity=system.constraint_rate(q, v, t),
+        )
+
+    def at(system, q, v, t=0.0):
+        return evaluate(system, *(jnp.asarray(x, dtype=float) for x in (q, v, t)))
+
+    return at

@@ -11,19 +11,16 @@ def state(reference):
     return numbers, br.gallery.load("acroboter").system, jnp.array(numbers["q"]), jnp.array(numbers["qd"])
 
 
-def test_mass_gravity_and_constraint(state, assert_near):
+def test_mass_gravity_constraint_and_input_directions(state, terms, assert_near):
     numbers, system, q, v = state
-    assert_near(system.mass_matrix(q, 0.0), numbers["M"], 1e-14)
-    assert_near(system.bias(q, v, 0.0), -np.array(numbers["Qex"]), 1e-14)
-    assert_near(system.constraint_matrix(q, 0.0), numbers["Phi"], 1e-14)
-    assert_near(system.constraint_acceleration(q, v, 0.0), -np.array(numbers["Phidot_qd"]), 1e-13)
-    assert np.abs(system.constraints(q, 0.0)) < 1e-15
-    assert np.abs(system.constraint_rate(q, v, 0.0)) < 1e-15
-
-
-def test_input_directions(state, assert_near):
-    numbers, system, q, _ = state
-    assert_near(system.input_matrix(q, 0.0), numbers["H"], 1e-14)
+    here = terms(system, q, v)
+    assert_near(here.mass, numbers["M"], 1e-14)
+    assert_near(here.bias, -np.array(numbers["Qex"]), 1e-14)
+    assert_near(here.inputs, numbers["H"], 1e-14)
+    assert_near(here.matrix, numbers["Phi"], 1e-14)
+    assert_near(here.target, -np.array(numbers["Phidot_qd"]), 1e-13)
+    assert np.abs(here.position) < 1e-15
+    assert np.abs(here.velocity) < 1e-15
 
 
 def test_acceleration(state, assert_near):
@@ -32,20 +29,19 @@ def test_acceleration(state, assert_near):
     assert_near(br.forward_dynamics(system, q, v, jnp.array(given["u"])).acceleration, given["qdd"], 1e-14)
 
 
-def test_cable_forces_at_rest(state, assert_near):
-    numbers, system, _, _ = state
+def test_cable_forces_at_rest(reference, terms, assert_near):
     example = br.gallery.load("acroboter")
-    q = jnp.asarray(example.q)
-    assert_near(example.settings["u"], numbers["u_equilibrium"], 1e-14)
-    columns = np.concatenate([system.input_matrix(q, 0.0), system.constraint_matrix(q, 0.0).T], axis=1)
-    inputs, *_ = np.linalg.lstsq(columns, np.asarray(system.bias(q, jnp.zeros(6), 0.0)))
-    assert_near(inputs[:4], numbers["u_equilibrium"], 1e-13)
+    expected = reference("acroboter")["u_equilibrium"]
+    assert_near(example.settings["u"], expected, 1e-14)
+    here = terms(example.system, example.q, np.zeros(6))
+    inputs, *_ = np.linalg.lstsq(np.concatenate([here.inputs, here.matrix.T], axis=1), np.asarray(here.bias))
+    assert_near(inputs[:4], expected, 1e-13)
 
 
-def test_main_cable_points_to_the_moving_carriage():
+def test_main_cable_points_to_the_moving_carriage(terms):
     system = br.gallery.load("acroboter", carriage_speed=0.5).system
     q = jnp.array([0.2, -0.8, -0.1, -1.3, 0.4, -1.3])
-    main = system.input_matrix(q, 1.6)[:, 0]  # The carriage is at (0.8, 0) now.
+    main = terms(system, q, np.zeros(6), 1.6).inputs[:, 0]  # The carriage is at (0.8, 0) now.
     np.testing.assert_allclose(main, [0.6, 0.8, 0, 0, 0, 0], rtol=0, atol=1e-15)
 
 

@@ -17,11 +17,6 @@ def run():
     return br.gallery.load("heavy-top").simulate(**TIGHT)
 
 
-@pytest.fixture(scope="module")
-def axis(run):
-    return np.asarray(jax.vmap(run.system.axis)(run.q))
-
-
 def test_energy_and_angular_momentum_are_kept(run):
     assert run.energy.drift < 1e-9 * run.energy.total[0]
     momentum = jax.vmap(run.system.angular_momentum)(run.q, run.v)
@@ -30,20 +25,27 @@ def test_energy_and_angular_momentum_are_kept(run):
     assert run.constraint_error.max() < 1e-12
 
 
-def test_nutation_against_euler_angles(run, axis, solve_ode):
-    """Independent: tilt and azimuth of the axis, with both momenta as constants."""
-    spin, vertical = AXIS * 150.0, ACROSS * -4.61538
+def test_nutation_against_euler_angles(solve_ode):
+    """Independent: tilt and azimuth of the axis, with both momenta as constants.
+
+    Let go with a level axis, it dips and turns. (The start of the gallery leads through the downward vertical, where
+    Euler angles fail.)
+    """
+    spin = AXIS * 150.0
 
     def rates(t, y):
         tilt, tilt_rate, _ = y
-        turn = (vertical - spin * np.cos(tilt)) / (ACROSS * np.sin(tilt) ** 2)
+        turn = -spin * np.cos(tilt) / (ACROSS * np.sin(tilt) ** 2)
         pull = MASS * GRAVITY * LENGTH + ACROSS * turn**2 * np.cos(tilt) - spin * turn
         return [tilt_rate, np.sin(tilt) * pull / ACROSS, turn]
 
     tilt, _, azimuth = solve_ode(rates, [np.pi / 2, 0.0, np.pi / 2], TIMES).T
     expected = np.stack([np.sin(tilt) * np.cos(azimuth), np.sin(tilt) * np.sin(azimuth), np.cos(tilt)], axis=1)
-    assert np.min(expected[:, 2]) < -0.5  # It dips far: this is no steady turn.
-    np.testing.assert_allclose(axis, expected, rtol=0, atol=1e-8)
+    assert np.min(expected[:, 2]) < -0.5
+    example = br.gallery.load("heavy-top")
+    v = np.array([0.0, 0.0, 0.0, 0.0, 150.0, 0.0])
+    run = br.simulate(example.system, example.q, v, 2.0, **TIGHT)
+    np.testing.assert_allclose(run.q[:, :3], LENGTH * expected, rtol=0, atol=1e-8)
 
 
 def test_pivot_force_moves_the_centre(run):

@@ -40,11 +40,12 @@ class Penalty(Route):
 class AugmentedLagrangian(Route):
     """`(M + αAᵀA) v̇ᵢ₊₁ = M v̇ᵢ + αAᵀb`, from the free acceleration: a penalty repeated until it is hard.
 
-    Each iteration multiplies what `Penalty` misses by `1/(1+ασ²)`.
+    Each iteration multiplies what `Penalty` misses by `1/(1+ασ²)`; a larger `alpha` needs fewer of them, but costs as
+    many digits as it has.
     """
 
-    alpha: float = 1e6
-    iterations: int = eqx.field(static=True, default=6)
+    alpha: float = 1e4
+    iterations: int = eqx.field(static=True, default=10)
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.system import Scalar, System, Vector
@@ -32,11 +33,11 @@ class Problem(eqx.Module):
     """How much `A` changes nearby; says what size a row has where it happens to vanish."""
 
     @classmethod
-    def from_matrices(cls, mass, force, matrix, target) -> Problem:
+    def from_matrices(cls, mass: ArrayLike, force: ArrayLike, matrix: ArrayLike, target: ArrayLike) -> Problem:
         """A problem given by numbers alone."""
-        m = jnp.shape(matrix)[0]
-        zero = jnp.zeros(m)
-        return cls(mass, force, matrix, target, zero, zero, jnp.zeros_like(jnp.asarray(matrix)))
+        mass, force, matrix, target = (jnp.asarray(x, dtype=float) for x in (mass, force, matrix, target))
+        zero = jnp.zeros_like(target)
+        return cls(mass, force, matrix, target, zero, zero, jnp.zeros_like(matrix))
 
 
 def row_variation(system: System, q: Vector, t: Scalar) -> Float[Array, "m n"]:

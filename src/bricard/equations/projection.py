@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -12,8 +10,6 @@ from bricard.equations.problem import Problem
 from bricard.equations.rank import pinv
 from bricard.equations.route import Route
 from bricard.errors import ModelError
-
-Inertia = Literal["skew", "symmetric", "parametrized"]
 
 
 class Projection(Route):
@@ -24,7 +20,7 @@ class Projection(Route):
     measures velocities, for coordinates of mixed units; it changes `P`, not the acceleration.
     """
 
-    inertia: Inertia = eqx.field(static=True, default="skew")
+    inertia: str = eqx.field(static=True, default="skew")
     gamma: float | None = None
     metric: Float[Array, "n n"] | None = None
 

@@ -118,6 +118,7 @@ def acroboter(
     J: float = 0.8,
     eta_fan: float = 0.05,
     g: float = 9.81,
+    carriage: float = 0.0,
     carriage_speed: float = 0.0,
 ) -> Example:
     """The cables carry the weight; the connector gets a push and swings between them."""
@@ -134,12 +135,13 @@ def acroboter(
             xi_fan=0.5 * l,
             eta_fan=eta_fan,
             g=g,
+            carriage=carriage,
             carriage_speed=carriage_speed,
         ),
         title="Platform on three cables and a fan: four inputs for five degrees of freedom",
         source="L. Bencsik, Dynamic analysis and tracking control of underactuated multibody systems, PhD thesis, "
         "Budapest 2017, section 4.2.2",
-        q=np.array([0.0, -1.0, -0.5 * l, -1.5, 0.5 * l, -1.5]),
+        q=np.array([carriage, -1.0, carriage - 0.5 * l, -1.5, carriage + 0.5 * l, -1.5]),
         v=np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
         t_end=2.0,
         settings={"u": np.array([(m_connector + m_platform) * g, side, side, 0.0])},

@@ -159,7 +159,7 @@ class Andrews(System):
 
     def constraints(self, q, t):
         ends = self.chains(q)["ends"]
-        return (ends[0] - ends[1:]).ravel()
+        return (ends[:1] - ends[1:]).ravel()
 
     def input_matrix(self, q, t):
         return jnp.zeros((7, 1)).at[0, 0].set(1.0)

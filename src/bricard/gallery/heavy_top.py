@@ -16,6 +16,7 @@ class HeavyTop(System):
 
     Coordinates are the centre of mass (m) and the quaternion of the top; velocities that of the centre (m/s, world) and
     the angular velocity (rad/s, in the frame of the top). The multipliers are the force of the pivot on the top (N).
+    The start leads through the downward vertical, where Euler angles fail: vertical and axial momentum cancel there.
     """
 
     m: float = 15.0
@@ -61,7 +62,7 @@ class HeavyTop(System):
     def drawing(self, q, t):
         rotation = rotation_matrix(q[3:])
         a, b = circle(0.4 * self.l)
-        rim = q[:3] + jnp.stack([a, jnp.zeros_like(a), b], axis=1) @ rotation.T
+        rim = q[None, :3] + jnp.stack([a, jnp.zeros_like(a), b], axis=1) @ rotation.T
         foot = jnp.array([0.0, 0.0, -1.2]) * self.l
         return {
             "stand": jnp.stack([foot, jnp.zeros(3)]),

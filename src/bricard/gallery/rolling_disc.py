@@ -73,7 +73,7 @@ class RollingDisc(System):
         square = jnp.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0], [-1, -1, 0]]) * side
         rotation = rotation_matrix(q[3:])
         a, b = circle(self.r)
-        rim = q[:3] + jnp.stack([jnp.zeros_like(a), a, b], axis=1) @ rotation.T
+        rim = q[None, :3] + jnp.stack([jnp.zeros_like(a), a, b], axis=1) @ rotation.T
         return {
             "floor": square,
             "rim": rim,

@@ -117,26 +117,34 @@ def scara(
     m2: float = 15.0,
     m3: float = 15.0,
     m4: float = 0.5,
+    l0: float = 0.0,
     l1: float = 0.2,
     l2: float = 0.25,
+    r1: float = 0.1,
+    r2: float = 0.125,
+    I1: float = 0.27,
+    I2: float = 0.31,
+    I3: float = 0.02,
+    I4: float = 0.0001,
+    g: float = 9.81,
     reach: float = 0.35,
     radius: float = 0.05,
     rate: float = 0.4 * np.pi,
     climb: float = 0.02,
 ) -> Example:
     """On the path from the start, unlike the source's; two turns of the helix."""
-    x, y = 0.0, reach + radius
-    elbow = np.arccos((x**2 + y**2 - l1**2 - l2**2) / (2.0 * l1 * l2))
-    shoulder = np.arctan2(-x, y) - np.arctan2(l2 * np.sin(elbow), l1 + l2 * np.cos(elbow))
-    q = np.array([shoulder, elbow, -shoulder - elbow, 0.0])
-    # The tool starts along +x with `rate · radius`: the elbow's angle does not change at this moment.
-    turn = -rate * radius / (reach + radius)
+    far = reach + radius  # The tool starts at (0, far), along +x: the elbow's angle does not change at this moment.
+    elbow = np.arccos((far**2 - l1**2 - l2**2) / (2.0 * l1 * l2))
+    shoulder = -np.arctan2(l2 * np.sin(elbow), l1 + l2 * np.cos(elbow))
+    turn = -rate * radius / far
+    links = {"m1": m1, "m2": m2, "m3": m3, "m4": m4, "l0": l0, "l1": l1, "l2": l2, "r1": r1, "r2": r2}
+    inertias = {"I1": I1, "I2": I2, "I3": I3, "I4": I4}
     return Example(
-        system=Scara(m1=m1, m2=m2, m3=m3, m4=m4, l1=l1, l2=l2, reach=reach, radius=radius, rate=rate, climb=climb),
+        system=Scara(**links, **inertias, g=g, reach=reach, radius=radius, rate=rate, climb=climb),
         title="SCARA robot on a helix: moving constraints give the motor torques",
         source="Y. Xu and R. Liu, Dynamic modeling of SCARA robot based on Udwadia–Kalaba theory, "
         "Advances in Mechanical Engineering 9(10), 2017",
-        q=q,
+        q=np.array([shoulder, elbow, -shoulder - elbow, -l0]),
         v=np.array([turn, 0.0, -turn, climb]),
         t_end=2.0 * 2.0 * np.pi / rate,
     )

@@ -11,7 +11,7 @@ def box(
 ) -> Float[Array, "5 2"]:
     """Closed outline of an upright rectangle."""
     corners = jnp.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5]])
-    return centre + corners * jnp.stack([jnp.asarray(width, float), jnp.asarray(height, float)])
+    return centre[None] + corners * jnp.array([[width, height]])
 
 
 def spring(start: Float[Array, " 2"], end: Float[Array, " 2"], width: Float[Array, ""] | float) -> Float[Array, "12 2"]:
@@ -20,7 +20,7 @@ def spring(start: Float[Array, " 2"], end: Float[Array, " 2"], width: Float[Arra
     across = jnp.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 0, 0]) * 0.5 * width
     axis = end - start
     normal = jnp.array([-axis[1], axis[0]]) / jnp.linalg.norm(axis)
-    return start + along[:, None] * axis + across[:, None] * normal
+    return start[None] + along[:, None] * axis[None] + across[:, None] * normal[None]
 
 
 def circle(radius: Float[Array, ""] | float, sides: int = 48) -> tuple[Float[Array, " n"], Float[Array, " n"]]:

@@ -1,4 +1,4 @@
-"""Slider-crank of equal links (document 000, section 8): both links fold onto each other twice a turn."""
+"""Slider-crank of equal links: both fold onto each other twice a turn, which is where simulations fail."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def slider_crank(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
     return Example(
         system=SliderCrank(m=m, l=l, g=g),
         title="Slider-crank with equal links: passes a singular position twice a turn",
-        source="F. Aghili, A unified approach for inverse and direct dynamics of constrained multibody systems "
-        "based on linear projection operator, section 8",
+        source="F. Aghili, Control and simulation of motion of constrained multibody systems based on projection "
+        "matrix formulation, section 8",
         q=np.array([0.3, -0.6]),
         v=np.array([4.0, -8.0]),
         t_end=10.0,

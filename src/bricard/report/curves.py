@@ -15,6 +15,9 @@ from bricard.simulate.trajectory import Trajectory
 MOST_CURVES = 8
 """In one panel; more cannot be told apart."""
 
+NO_ERROR = 1e-17
+"""Below all rounding errors: where zero is shown on a logarithmic axis."""
+
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6f5aa8", "#6b7280")
 """After Okabe and Ito: told apart by colour-blind readers too. (The page has its own, for dark screens as well.)"""
 
@@ -37,6 +40,7 @@ class Panel:
     unit: str
     curves: tuple[Curve, ...]
     log: bool = False
+    """Shown on a logarithmic axis that ends at `NO_ERROR`."""
     note: str = ""
     """What is left out or needs saying."""
 
@@ -54,8 +58,9 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
     ]
     if system.n_constraints:
         error = trajectory.constraint_error
+        errors = [Curve("position", np.asarray(error.position)), Curve("velocity", np.asarray(error.velocity))]
         shown += [
-            _logarithmic("Constraint error", "m, rad; per s", {"position": error.position, "velocity": error.velocity}),
+            Panel("Constraint error", "m, rad; per s", tuple(errors), log=True),
             _multipliers(trajectory),
             _panel("Constraint forces, by coordinate", "N, N m", system.velocity_names, trajectory.constraint_force),
         ]
@@ -63,7 +68,9 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
         shown.append(_panel("Inputs", "N, N m", system.input_names, trajectory.u))
     if len(singular.measure):
         curve = Curve("smallest singular value", singular.measure)
-        shown.append(Panel("Distance from singular positions", "", (curve,)))
+        # The minima lie between the saved states, where `singular_positions` looks for them.
+        note = "at the saved states; 0 at the dotted lines" if singular.times else ""
+        shown.append(Panel("Distance from singular positions", "", (curve,), note=note))
     return shown
 
 
@@ -77,8 +84,8 @@ def _energy(energy: Any) -> Panel:
     curves = [Curve(n, np.asarray(getattr(energy, n))) for n in ("kinetic", "potential", "total")]
     for source in ("inputs", "forces", "drives"):
         work = np.asarray(getattr(energy, f"work_of_{source}"))
-        # Nothing but rounding is not worth a curve.
-        if _range(work) > 1e-9 * (1.0 + _range(curves[0].values)):
+        # Nothing but numerical errors is not worth a curve.
+        if _range(work) > 1e-6 * max(float(np.nanmax(np.abs(c.values), initial=0.0)) for c in curves):
             curves.append(Curve(f"work of {source}", work - work[0]))
     return Panel("Energy", "J", tuple(curves))
 
@@ -91,12 +98,6 @@ def _multipliers(trajectory: Trajectory) -> Panel:
     if any(c.doubtful for c in kept):
         note = "; ".join(filter(None, [note, "dashed: not determined by a rigid model, least values shown"]))
     return Panel("Multipliers, by constraint", "N, N m", kept, note=note)
-
-
-def _logarithmic(title: str, unit: str, named: dict[str, Any]) -> Panel:
-    """Zero has no logarithm: what is below all rounding errors is shown there."""
-    curves = tuple(Curve(n, np.maximum(np.asarray(v), 1e-17)) for n, v in named.items())
-    return Panel(title, unit, curves, log=True)
 
 
 def _fewer(curves: list[Curve]) -> tuple[tuple[Curve, ...], str]:
@@ -150,12 +151,20 @@ def thinned(t: np.ndarray, columns: Sequence[np.ndarray], most: int) -> tuple[np
     return times, out
 
 
-def rounded(values: np.ndarray, log: bool = False) -> list[float | None]:
-    """Numbers with as many digits as a plot can show; None for what is not finite."""
+def rounded(values: np.ndarray, log: bool = False, scale: float = 0.0) -> list[float | None]:
+    """Numbers with as many digits as a plot can show; None for what is not finite.
+
+    `scale` is the size of everything on the same axis: what is 10⁻⁹ of it becomes zero.
+    """
     finite = values[np.isfinite(values)]
     if log or not finite.size:
-        return [float(f"{x:.4g}") if np.isfinite(x) else None for x in values]
-    size = _range(values) or float(np.max(np.abs(finite)))
+        return [float(f"{x:.3g}") if np.isfinite(x) else None for x in values]
+    size = max(_range(values) or float(np.max(np.abs(finite))), 1e-5 * scale)
     digits = 4 - int(np.floor(np.log10(size))) if size > 0.0 else 0
-    short = np.round(values, digits)
-    return [float(f"{x:.12g}") if np.isfinite(x) else None for x in short]
+    # Adding zero makes −0 into 0.
+    return [float(f"{x:.12g}") if np.isfinite(x) else None for x in np.round(values, digits) + 0.0]
+
+
+def scale(columns: Sequence[np.ndarray]) -> float:
+    """Largest finite size among curves."""
+    return max((float(np.max(np.abs(c[np.isfinite(c)]), initial=0.0)) for c in columns), default=0.0)

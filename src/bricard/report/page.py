@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bricard.report.curves import panels, rounded, thinned
+from bricard.report.curves import panels, rounded, scale, thinned
 from bricard.report.files import replacing
 from bricard.report.scene import scene
 from bricard.report.summary import Summary, summarize
@@ -35,9 +35,9 @@ def write_report(
 ) -> Path:
     """Write the animation and the plots of a run to one self-contained HTML file; returns its path.
 
-    `title` and `source` say what the system is (default: the first line of its docstring), `settings` what else is worth
-    knowing of the run. `summary` spares computing it again. The file is there whole, or not at all: `ModelError` if it
-    cannot be written.
+    `title` and `source` say what the system is (default: the first line of its docstring), `settings` what else is
+    worth knowing of the run. `summary` spares computing it again. The file is there whole, or not at all: `ModelError`
+    if it cannot be written.
     """
     path = Path(path)
     summary = summarize(trajectory, title, settings) if summary is None else summary
@@ -64,19 +64,18 @@ def render(trajectory: Trajectory, summary: Summary, source: str = "") -> str:
 
 
 def _data(trajectory: Trajectory, summary: Summary) -> dict[str, Any]:
-    t = np.asarray(trajectory.t)
-    shown = panels(trajectory, summary.singular)
+    t = times = np.asarray(trajectory.t)
     plots = []
-    for panel in shown:
+    for panel in panels(trajectory, summary.singular):
         times, columns = thinned(t, [c.values for c in panel.curves], MOST_SAMPLES)
+        size = scale(columns)
         curves = [
-            {"name": c.name, "doubtful": c.doubtful, "y": rounded(y, panel.log)}
+            {"name": c.name, "doubtful": c.doubtful, "y": rounded(y, panel.log, size)}
             for c, y in zip(panel.curves, columns, strict=True)
         ]
         plots.append({"title": panel.title, "unit": panel.unit, "log": panel.log, "note": panel.note, "curves": curves})
-        t_shown = times
     return {
-        "t": rounded(t_shown) if shown else [],
+        "t": rounded(times),
         "span": list(summary.span) if summary.states else [0.0, 0.0],
         "plots": plots,
         "scene": scene(trajectory),

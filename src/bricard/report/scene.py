@@ -33,25 +33,32 @@ def scene(trajectory: Trajectory) -> dict[str, Any] | None:
     if len(trajectory) == 0:
         return None
     system = trajectory.system
-    numbers = _count(system)
-    if not numbers:
+    names, numbers = _contents(system)
+    if not names:
         return None
     fewest, most = FRAMES
     span = np.asarray(trajectory.t)[[0, -1]]
     count = min(np.clip(len(trajectory), fewest, most), max(MOST_NUMBERS // numbers, 2)) if span[1] > span[0] else 1
-    times = np.linspace(*span, int(count))
+    times = np.linspace(span[0], span[1], int(count))
     drawn = _drawings(system, jnp.asarray(configurations(trajectory, times)), jnp.asarray(times))
-    lines = _checked(system, {name: np.asarray(points) for name, points in drawn.items()})
+    lines = _checked(system, {name: np.asarray(drawn[name]) for name in names})
     return _packed(lines, span)
 
 
-def _count(system: System) -> int:
-    """How many numbers one picture takes."""
+def _contents(system: System) -> tuple[list[str], int]:
+    """Names of the lines in the order of the drawing (which JAX does not keep), and how many numbers they take."""
+    names: list[str] = []
+
+    def draw(q: Vector, t: Scalar) -> dict[str, Array]:
+        drawn = system.drawing(q, t)
+        names.extend(drawn)
+        return drawn
+
     try:
-        shapes = jax.eval_shape(system.drawing, jnp.zeros(system.nq), jnp.zeros(()))
+        shapes = jax.eval_shape(draw, jnp.zeros(system.nq), jnp.zeros(()))
     except Exception as error:
         raise ModelError(type(system).__name__, [f"`drawing` fails: {type(error).__name__}: {error}"]) from error
-    return sum(int(np.prod(x.shape)) for x in shapes.values())
+    return names, sum(int(np.prod(x.shape)) for x in shapes.values())
 
 
 @eqx.filter_jit

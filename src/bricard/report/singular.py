@@ -39,7 +39,10 @@ def singular_positions(trajectory: Trajectory) -> SingularPositions:
         return SingularPositions(np.zeros(0), ())
 
     def measure(times: np.ndarray, q: np.ndarray) -> np.ndarray:
-        return np.asarray(_singular_values(trajectory.system, q, times, trajectory.q[0], trajectory.t[0]))[:, rank - 1]
+        every = _singular_values(
+            trajectory.system, jnp.asarray(q), jnp.asarray(times), trajectory.q[0], trajectory.t[0]
+        )
+        return np.asarray(every)[:, rank - 1]
 
     values = measure(t, np.asarray(trajectory.q))
     near = NEAR * np.nanmax(values, initial=0.0)
@@ -107,4 +110,4 @@ def _singular_values(
         return singular_values(matrix * units.columns[None, :] / units.rows[:, None])
 
     # One after the other: batched LAPACK calls wait for each other's threads, on few cores for ever (jax 0.10).
-    return jax.lax.map(lambda state: at(*state), (jnp.asarray(q), jnp.asarray(t)))
+    return jax.lax.map(lambda state: at(*state), (q, t))

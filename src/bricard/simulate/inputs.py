@@ -43,9 +43,7 @@ def make_input(system: System, u: Any, controller: Callable[..., Any] | None) ->
         return Input(jnp.zeros(system.nu), None)
     if u is not None and not callable(u):
         return Input(system.vector(u, "u"), None)
-    name = "u" if controller is None else "controller"
-    function = _OfTime(u) if controller is None else controller
-    made = Input(None, function)
+    name, made = ("u", Input(None, _OfTime(u))) if callable(u) else ("controller", Input(None, controller))
     state = tuple(jnp.zeros(n) for n in (system.nq, system.nv))
     try:
         shape = jax.eval_shape(lambda q, v: made(jnp.zeros(()), q, v), *state).shape

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bricard.equations.problem import equilibrate, row_variation, state_problem
+from bricard.equations.problem import equilibrate, row_variation
 from bricard.equations.route import Route
 from bricard.simulate.inputs import Input
-from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
+from bricard.simulate.stabilize import Project, Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
 
 NORMAL_ERROR_WEIGHT = 1e-3
@@ -63,9 +63,7 @@ def vector_field(t: Scalar, y: State, setting: Setting) -> State:
     """Rates of coordinates, velocities and work."""
     system, (q, v, _) = setting.system, y
     u = setting.feed(t, q, v)
-    problem = state_problem(system, q, v, u, t, setting.variation)
-    if isinstance(setting.stabilization, Baumgarte):
-        problem = eqx.tree_at(lambda p: p.target, problem, setting.stabilization.target(problem))
+    problem = stabilized_problem(system, q, v, u, t, setting.stabilization, setting.variation)
     scaled, units = equilibrate(problem)
     acceleration = setting.method.acceleration(scaled) * units.columns
     by_constraints = v @ (problem.mass @ acceleration - problem.force)
@@ -83,19 +81,24 @@ def vector_field(t: Scalar, y: State, setting: Setting) -> State:
 class ProjectedSolver(diffrax.AbstractWrappedSolver):
     """Any diffrax solver, with every step put back onto the constraints before the next one starts from it."""
 
-    solver: diffrax.AbstractSolver
+    solver: diffrax.AbstractSolver  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
-    def term_structure(self):
+    def term_structure(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.solver.term_structure
 
     @property
-    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.solver.interpolation_cls
 
     @property
-    def term_compatible_contr_kwargs(self):
+    def term_compatible_contr_kwargs(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.solver.term_compatible_contr_kwargs
+
+    @property
+    def root_finder(self) -> Any:
+        """Of implicit solvers; diffrax gives it the tolerances of the steps."""
+        return self.solver.root_finder  # pyright: ignore[reportAttributeAccessIssue]
 
     def order(self, terms):
         return self.solver.order(terms)
@@ -117,7 +120,8 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in y1]))
         if error is not None:
             error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
-        result = diffrax.RESULTS.where(finite, result, diffrax.RESULTS.nonlinear_divergence)
+        failed: Any = diffrax.RESULTS.nonlinear_divergence
+        result = diffrax.RESULTS.where(finite, result, failed)
         return y1, error, dense, state, result
 
     def func(self, terms, t0, y0, args):

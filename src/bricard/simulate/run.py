@@ -43,8 +43,8 @@ def simulate(
     method: Route = Proximal(),  # noqa: B008 (immutable)
     stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
     solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
-    rtol: ArrayLike = 1e-11,
-    atol: ArrayLike = 1e-11,
+    rtol: ArrayLike = 1e-10,
+    atol: ArrayLike = 1e-10,
     dt: ArrayLike | None = None,
     save: int | VectorLike = 501,
     t0: ArrayLike = 0.0,
@@ -59,7 +59,7 @@ def simulate(
     - `u`: constant inputs (nu,), or a function of time. `controller`: a function `(t, q, v) -> u` instead.
     - `method`: the route to the acceleration. `stabilization`: `Project()`, `Baumgarte(alpha, beta)` or None.
     - `solver`: any diffrax solver; implicit ones (`diffrax.Kvaerno5()`) for stiff systems. Steps adapt to `rtol` and
-      `atol` unless `dt` fixes them.
+      `atol`, and onto the times to be saved, unless `dt` fixes them (then what is saved between steps is interpolated).
     - `save`: how many evenly spaced states to keep, or the times to keep.
     - `throw`: raise `SimulationError` (with the run so far) on failure, or return what there is with its status.
     - `progress`: show it. `adjoint`: how derivatives are taken (diffrax); the default serves `jax.grad`.
@@ -79,7 +79,7 @@ def simulate(
         feed=feed,
         method=method,
         stabilization=stabilization,
-        solver=_with_tolerances(solver, rtol, atol),
+        solver=solver if dt is None else _with_tolerances(solver, rtol, atol),
         controller=_step_controller(rtol, atol, dt, times),
         dt=1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
         max_steps=max_steps,
@@ -89,6 +89,7 @@ def simulate(
     trajectory = Trajectory(
         system=system,
         method=method,
+        stabilization=stabilization,
         feed=feed,
         t=run.t,
         q=run.states.q,
@@ -169,11 +170,10 @@ _residuals = eqx.filter_jit(residuals)
 
 
 def _with_tolerances(solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike) -> diffrax.AbstractSolver:
-    """Implicit solvers take the tolerances of their root finder from the step size controller; ours is wrapped."""
+    """With fixed steps, implicit solvers cannot take the tolerances of their equations from the step size controller."""
     if not isinstance(solver, diffrax.AbstractImplicitSolver):
         return solver
-    tolerances = (jnp.asarray(rtol, float), jnp.asarray(atol, float))
-    finder = type(solver.root_finder)(*tolerances)
+    finder = diffrax.VeryChord(rtol=jnp.asarray(rtol, float), atol=jnp.asarray(atol, float))
     return eqx.tree_at(lambda s: s.root_finder, solver, finder)
 
 
@@ -181,13 +181,15 @@ def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeCo
     if dt is not None:
         return diffrax.ConstantStepSize()
     smallest = 1e-13 * (times[-1] - times[0])
-    return diffrax.PIDController(
+    adaptive = diffrax.PIDController(  # pyright: ignore[reportCallIssue]
         rtol=jnp.asarray(rtol, float),
         atol=jnp.asarray(atol, float),
         dtmin=smallest,
         force_dtmin=False,
         norm=_state_norm,
     )
+    # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
+    return diffrax.ClipStepSizeController(adaptive, step_ts=times)
 
 
 def _state_norm(error: State) -> Float[Array, ""]:
@@ -238,6 +240,8 @@ def _reason(system: System, method: Route, feed: Input, run: Integration) -> str
                 return where + f"{label} became NaN or infinite there. Look at the model at the last state."
         if isinstance(method, Multipliers) and int(rank(equilibrate(problem)[0].matrix)) < problem.matrix.shape[0]:
             return where + "the constraints became dependent, which Multipliers cannot bear; br.Proximal() can."
+    if bool(run.result == diffrax.RESULTS.nonlinear_divergence):
+        return where + "the next step could not be solved. Try a smaller dt, none at all, or looser rtol and atol."
     return (
         where + "the step size became too small. The motion may blow up here, or be too stiff for this solver: "
         "try diffrax.Kvaerno5(), or looser rtol and atol."

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from bricard.equations.problem import Problem, scales
+from bricard.equations.problem import Problem, scales, state_problem
 from bricard.equations.proximal import Gram, Proximal
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
@@ -23,7 +21,7 @@ class Project(eqx.Module):
     of velocity.
     """
 
-    metric: Literal["mass", "euclidean"] = eqx.field(static=True, default="mass")
+    metric: str = eqx.field(static=True, default="mass")
     iterations: int = eqx.field(static=True, default=3)
 
     def __check_init__(self):
@@ -96,3 +94,19 @@ class Baumgarte(eqx.Module):
 
 
 Stabilization = Project | Baumgarte | None
+
+
+def stabilized_problem(
+    system: System,
+    q: Vector,
+    v: Vector,
+    u: Vector,
+    t: Scalar,
+    stabilization: Stabilization,
+    variation: Float[Array, "m n"],
+) -> Problem:
+    """The problem that a run solves at a state."""
+    problem = state_problem(system, q, v, u, t, variation)
+    if isinstance(stabilization, Baumgarte):
+        problem = eqx.tree_at(lambda p: p.target, problem, stabilization.target(problem))
+    return problem

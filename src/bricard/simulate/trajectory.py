@@ -14,13 +14,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.dynamics import Dynamics, solve
-from bricard.equations.problem import row_variation, state_problem
+from bricard.equations.problem import row_variation
 from bricard.equations.reactions import Reactions, reactions_along
 from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.inputs import Input
+from bricard.simulate.stabilize import Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
 
 if TYPE_CHECKING:
@@ -39,18 +40,18 @@ class Energy(eqx.Module):
     """Of moving constraints and of parameters that change with time."""
 
     @property
-    def total(self) -> Float[Array, " k"]:
+    def total(self) -> Float[Array, " *k"]:
         """Kinetic plus potential energy."""
         return self.kinetic + self.potential
 
     @property
-    def balance(self) -> Float[Array, " k"]:
+    def balance(self) -> Float[Array, " *k"]:
         """What was gained since the start beyond the work done: zero but for numerical errors."""
         work = self.work_of_inputs + self.work_of_forces + self.work_of_drives
         return self.total - self.total[..., :1] - (work - work[..., :1])
 
     @property
-    def drift(self) -> Float[Array, ""]:
+    def drift(self) -> Float[Array, " *batch"]:
         """Largest violation of the balance (J)."""
         return jnp.max(jnp.abs(self.balance), axis=-1)
 
@@ -63,7 +64,7 @@ class ConstraintError(eqx.Module):
     velocity: Float[Array, " *k"]
     """`max |A v − b₁|`."""
 
-    def max(self) -> Float[Array, ""]:
+    def max(self) -> Float[Array, " *batch"]:
         """The largest of all, position and velocity."""
         return jnp.maximum(jnp.max(self.position, axis=-1), jnp.max(self.velocity, axis=-1))
 
@@ -76,6 +77,7 @@ class Trajectory(eqx.Module):
 
     system: System
     method: Route
+    stabilization: Stabilization
     feed: Input
     t: Float[Array, " k"]
     """Times (s)."""
@@ -94,32 +96,32 @@ class Trajectory(eqx.Module):
     # -- what follows ----------------------------------------------------------------------------------------------
 
     @property
-    def u(self) -> Float[Array, "k nu"]:
+    def u(self) -> Float[Array, "*k nu"]:
         """Inputs."""
         return self._along.u
 
     @property
-    def acceleration(self) -> Float[Array, "k nv"]:
+    def acceleration(self) -> Float[Array, "*k nv"]:
         """`v̇`."""
         return self._along.dynamics.acceleration
 
     @property
-    def multipliers(self) -> Float[Array, "k m"]:
+    def multipliers(self) -> Float[Array, "*k m"]:
         """`λ` of minimum norm, one column for each constraint row."""
         return self._along.dynamics.multipliers
 
     @property
-    def determinate(self) -> Bool[Array, "k m"]:
+    def determinate(self) -> Bool[Array, "*k m"]:
         """Which multipliers a rigid model determines."""
         return self._along.dynamics.determinate
 
     @property
-    def constraint_force(self) -> Float[Array, "k nv"]:
+    def constraint_force(self) -> Float[Array, "*k nv"]:
         """`Aᵀλ`, the generalised force of the constraints on the system."""
         return self._along.dynamics.constraint_force
 
     @property
-    def rank(self) -> Int[Array, " k"]:
+    def rank(self) -> Int[Array, " *k"]:
         """Number of independent constraints; it drops at singular positions."""
         return self._along.dynamics.rank
 
@@ -146,7 +148,7 @@ class Trajectory(eqx.Module):
         return eqx.filter_jit(jax.vmap(self.system.measure))(self.q, self.v)
 
     @property
-    def succeeded(self) -> Bool[Array, ""]:
+    def succeeded(self) -> Bool[Array, " *batch"]:
         """Whether the run reached its end."""
         return self.result == diffrax.RESULTS.successful
 
@@ -162,9 +164,9 @@ class Trajectory(eqx.Module):
         evaluate = _evaluate
         for _ in self.t.shape[:-1]:  # of a batch made by `vmap`, each run
             evaluate = eqx.filter_vmap(evaluate)
-        return evaluate(self.system, self.method, self.feed, self.t, self.q, self.v, self.work)
+        return evaluate(self.system, self.method, self.stabilization, self.feed, self.t, self.q, self.v, self.work)
 
-    def __getitem__(self, name: str) -> Float[Array, " k"]:
+    def __getitem__(self, name: str) -> Float[Array, " *k"]:
         """A coordinate by its name."""
         return self.q[..., self.system.index(name)[0]]
 
@@ -244,6 +246,7 @@ class Trajectory(eqx.Module):
             return cls(
                 system=system,
                 method=Proximal() if method is None else method,
+                stabilization=None,
                 feed=Input(None, Recorded(t, u)),
                 t=t,
                 q=jnp.asarray(data["q"]),
@@ -297,12 +300,21 @@ class _Along(eqx.Module):
 
 
 @eqx.filter_jit
-def _evaluate(system: System, method: Route, feed: Input, t: Array, q: Array, v: Array, work: Array) -> _Along:
+def _evaluate(
+    system: System,
+    method: Route,
+    stabilization: Stabilization,
+    feed: Input,
+    t: Float[Array, " k"],
+    q: Float[Array, "k nq"],
+    v: Float[Array, "k nv"],
+    work: Float[Array, "k 3"],
+) -> _Along:
     start = row_variation(system, q[0], t[0])
 
     def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, " 3"]) -> _Along:
         u = feed(t, q, v)
-        problem = state_problem(system, q, v, u, t, start)
+        problem = stabilized_problem(system, q, v, u, t, stabilization, start)
         kinetic = system.kinetic_energy(q, v, t)
         # For kinetic energies with terms of lower order in v (moving pivots) T + V changes by this without any work.
         momentum = jax.grad(system.kinetic_energy, argnums=1)(q, v, t)

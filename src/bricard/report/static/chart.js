@@ -28,13 +28,13 @@ class Chart {
     if (plot.note) element("p", { class: "note" }, figure, plot.note);
     this.range = this.bounds();
     this.listen(scrub);
-    new ResizeObserver(() => this.layout()).observe(figure);
+    whenResized(figure, () => this.layout());
     this.layout();
   }
   /** Lowest and highest value to show. */
   bounds() {
     const { log, curves } = this.plot;
-    const every = curves.flatMap((c) => c.y).filter((y) => y !== null).map((y) => (log ? Math.log10(y) : y));
+    const every = curves.flatMap((c) => c.y).filter((y) => y !== null).map((y) => (log ? logarithm(y) : y));
     if (!every.length) return [0, 1];
     let [low, high] = every.reduce(([a, b], y) => [Math.min(a, y), Math.max(b, y)], [Infinity, -Infinity]);
     if (log) return [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)];
@@ -51,7 +51,7 @@ class Chart {
   }
   y(value) {
     const [low, high] = this.range;
-    const v = this.plot.log ? Math.log10(value) : value;
+    const v = this.plot.log ? logarithm(value) : value;
     return this.margin.top + this.inner.height * (1 - (v - low) / (high - low));
   }
   layout() {
@@ -82,7 +82,7 @@ class Chart {
         pen = "L";
       }
     });
-    return d + (values.length === 1 ? "h3" : "");
+    return d && values.length === 1 ? `${d}h3` : d;
   }
   axes(width, height) {
     const { svg, margin, plot, data } = this;
@@ -146,6 +146,11 @@ class Chart {
     const i = at - t[a] < t[b] - at ? a : b;
     this.plot.curves.forEach((curve, j) => (this.values[j].textContent = readable(curve.y[i])));
   }
+}
+
+/** Zero is shown below all rounding errors. */
+function logarithm(x) {
+  return Math.log10(Math.max(x, 1e-17));
 }
 
 function raised(n) {

@@ -7,19 +7,22 @@
   const span = last - first;
   let [time, playing, before, scene] = [first, false, null, null];
 
-  const charts = data.plots.map((plot) => new Chart(find("plots"), plot, data, (t) => seek(t, true)));
-  if (charts.length) find("stage").hidden = false;
+  const charts = [];
+  find("stage").hidden = !data.plots.length;
   if (data.scene) {
-    document.querySelector("main").classList.add("both");
+    const [width, height] = [0, 1].map((c) => data.scene.high[c] - data.scene.low[c]);
+    const wide = data.scene.dimension === 2 && width > 4 * height;
+    document.querySelector("main").classList.add(wide ? "wide" : "both");
     scene = new Scene(find("scene"), data.scene);
     find("scene").classList.toggle("spatial", scene.spatial);
     find("hint").hidden = !scene.spatial;
     for (const [i, name] of data.scene.groups.slice(0, 8).entries()) {
       const entry = element("li", {}, find("links"));
-      element("i", { style: `background: var(--c${i % 8})` }, entry);
+      element("i", { style: `background: var(--c${i})` }, entry);
       entry.append(name);
     }
   }
+  for (const plot of data.plots) charts.push(new Chart(find("plots"), plot, data, (t) => seek(t, true)));
   find("picture").hidden = find("trace-label").hidden = !data.scene;
 
   function show() {
@@ -59,7 +62,7 @@
     const option = element("option", { value: usual * factor }, find("speed"), `× ${trimmed(usual * factor)}`);
     option.selected = factor === 1;
   }
-  for (const t of data.singular) element("i", { style: `left: ${(100 * (t - first)) / span}%` }, find("track"));
+  for (const t of data.singular) element("i", { style: `left: calc(7px + (100% - 16px) * ${(t - first) / span})` }, find("track"));
 
   find("play").addEventListener("click", () => play(!playing));
   find("scrub").addEventListener("input", (e) => seek(first + span * Number(e.target.value), true));

@@ -44,12 +44,12 @@ class Camera {
     const sides = low.map((x, c) => high[c] - x);
     [this.width, this.height] = [width, height];
     if (dimension === 2) {
-      const [w, h] = [width - 80, height - 84];
-      this.unit = this.zoom * Math.min(w / (sides[0] || 1e-9), h / (sides[1] || 1e-9), Math.max(w, h));
-      if (sides[0] === 0 && sides[1] === 0) this.unit = 100;
+      const least = 0.01 * Math.max(...sides) || 1; // a drawing may be a line or a point
+      const [w, h] = [width - 70, height - 84];
+      this.unit = Math.min(w / Math.max(sides[0], least), h / Math.max(sides[1], least));
     } else {
       this.radius = 0.5 * Math.hypot(...sides) || 1;
-      this.unit = (this.zoom * 0.5 * Math.min(width, height * 1.15)) / this.radius;
+      this.unit = (this.zoom * 0.44 * Math.min(width, height * 1.1)) / this.radius;
     }
     this.centre = middle;
   }
@@ -73,10 +73,8 @@ class Scene {
     this.spatial = this.motion.dimension === 3;
     this.traced = true;
     this.time = this.motion.span[0];
-    const links = this.motion.lines.filter((l) => l.size > 1).length;
-    this.thickness = links > 30 ? 2.5 : links > 12 ? 3.5 : 5;
     if (this.spatial) this.turnByHand();
-    new ResizeObserver(() => this.resize()).observe(canvas.parentElement);
+    whenResized(canvas.parentElement, () => this.resize());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
     this.resize();
   }
@@ -87,14 +85,23 @@ class Scene {
     const width = this.canvas.parentElement.clientWidth;
     const shape = this.spatial ? 0.78 : (high[1] - low[1]) / (high[0] - low[0] || 1);
     const most = Math.min(innerWidth < 980 ? 0.46 * innerHeight : 0.68 * innerHeight, 640);
-    const height = Math.max(Math.min((width - 80) * shape + 84, most), 200);
+    const height = Math.max(Math.min((width - 70) * shape + 84, most), 200);
     this.canvas.style.height = `${height}px`;
     const ratio = devicePixelRatio || 1;
     [this.canvas.width, this.canvas.height] = [width * ratio, height * ratio];
     this.pen = this.canvas.getContext("2d");
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.camera.fit(width, height);
+    this.thickness = Math.min(Math.max(0.14 * this.camera.unit * this.linkLength(), 1.5), 5);
     this.draw(this.time);
+  }
+  /** Median length of the moving links (m). */
+  linkLength() {
+    const { motion } = this;
+    const links = motion.lines.filter((l) => l.group >= 0 && l.size > 1 && l.size < 5);
+    const ends = links.map((l) => [motion.vertex(0, l.start), motion.vertex(0, l.start + l.size - 1)]);
+    const lengths = ends.filter(([a, b]) => a && b).map(([a, b]) => Math.hypot(...a.map((x, c) => x - b[c])));
+    return lengths.length ? lengths.sort((a, b) => a - b)[lengths.length >> 1] : Infinity;
   }
   turnByHand() {
     const held = new Map();
@@ -161,7 +168,7 @@ class Scene {
   line({ at, group, size, closed }) {
     const { pen } = this;
     const colour = group < 0 ? this.colour("ground") : this.colour(`c${group % 8}`);
-    if (size === 1) return this.disc(at[0], group < 0 ? 4 : 8, colour, this.colour("card"));
+    if (size === 1) return this.disc(at[0], group < 0 ? 4 : 1.6 * this.thickness, colour, this.colour("card"));
     const outline = size > 4;
     pen.beginPath();
     for (const [x, y] of at) pen.lineTo(x, y);
@@ -171,7 +178,7 @@ class Scene {
       pen.fill();
       pen.globalAlpha = 1;
     }
-    const width = group < 0 ? 2.5 : outline ? 2.2 : this.thickness;
+    const width = group < 0 ? Math.min(2.5, this.thickness) : outline ? Math.min(2.2, this.thickness) : this.thickness;
     if (this.spatial) {
       // A halo shows which of two crossing lines is in front.
       [pen.strokeStyle, pen.lineWidth] = [this.colour("card"), width + 3];
@@ -304,6 +311,15 @@ class Scene {
       pen.fillText(name, x + 3, y);
     }
   }
+}
+
+/** Call `then` when the width of an element changes; its height is ours to set. */
+function whenResized(element, then) {
+  let width = element.clientWidth;
+  new ResizeObserver(() => {
+    if (element.clientWidth !== width) requestAnimationFrame(then);
+    width = element.clientWidth;
+  }).observe(element);
 }
 
 /** The next of 1, 2, 5, 10, … that is not below `x`. */

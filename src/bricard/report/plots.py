@@ -1,0 +1,113 @@
+"""Static figures for print (extra `plot`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bricard.errors import ModelError
+from bricard.report.curves import NO_ERROR, PALETTE, Panel, panels, scale
+from bricard.report.singular import singular_positions
+from bricard.simulate.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 7.2, 1.75
+"""Of a figure over two columns of a journal, and of one row of panels (inch)."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#e4e7eb",
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.0,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.4,
+    "legend.columnspacing": 1.0,
+}
+
+
+def trajectory_figure(trajectory: Trajectory) -> Figure:
+    """Coordinates, velocities, energy and its balance, constraint error, constraint forces, inputs: a panel each.
+
+    Dotted lines mark singular positions. The figure belongs to pyplot: `plt.show()` shows it.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ModelError("plot", ["needs matplotlib: pip install 'bricard[plot]'"]) from error
+
+    if len(trajectory) == 0:
+        raise ModelError("plot", [f"there are no states to show: {trajectory.status}"])
+    singular = singular_positions(trajectory)
+    shown = panels(trajectory, singular)
+    rows = -(-len(shown) // 2)
+    t = np.asarray(trajectory.t)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(rows, 2, figsize=(WIDTH, HEIGHT * rows + 0.3), sharex=True, squeeze=False)
+        figure.set_layout_engine("constrained")
+        for axis, panel in zip(axes.T.ravel(), shown, strict=False):
+            _draw(axis, t, panel, singular.times)
+        for axis in axes.T.ravel()[len(shown) :]:
+            axis.remove()
+        for column, used in ((0, rows), (1, len(shown) - rows)):
+            last = axes[max(used - 1, 0), column]
+            last.set_xlabel("time (s)")
+            last.tick_params(labelbottom=True)
+        if trajectory.failure is not None:
+            figure.suptitle(trajectory.failure, color="#b3261e", fontsize=8, wrap=True)
+    return figure
+
+
+def _draw(axis: Axes, t: np.ndarray, panel: Panel, singular: tuple[float, ...]) -> None:
+    for time in singular:
+        axis.axvline(time, color="#b8860b", linewidth=0.6, linestyle=":", zorder=1)
+    power = 0 if panel.log else _power([c.values for c in panel.curves])
+    for i, curve in enumerate(panel.curves):
+        values = np.maximum(curve.values, NO_ERROR) if panel.log else curve.values / 10.0**power
+        style = "--" if curve.doubtful else "-"
+        axis.plot(t, values, style, color=PALETTE[i % len(PALETTE)], label=curve.name, zorder=2)
+    if panel.log:
+        axis.set_yscale("log")
+    axis.set_xlim(float(t[0]), float(t[-1]) if t[-1] > t[0] else float(t[0]) + 1.0)
+    axis.set_title(panel.title)
+    axis.set_ylabel(f"$10^{{{power}}}$ {panel.unit}" if power else panel.unit)
+    if len(panel.curves) > 1:
+        # Below the panel: a legend inside would cover data sooner or later.
+        axis.legend(
+            loc="upper left",
+            bbox_to_anchor=(0.0, -0.14),
+            ncols=_columns(panel),
+            borderpad=0.0,
+            title=panel.note or None,
+            title_fontsize=6,
+            alignment="left",
+        )
+
+
+def _power(columns: list[np.ndarray]) -> int:
+    """Power of ten to put into the unit, where numbers would be too long without."""
+    size = scale(columns)
+    power = int(np.floor(np.log10(size))) if size > 0.0 else 0
+    return power if power >= 5 or power <= -3 else 0
+
+
+def _columns(panel: Panel) -> int:
+    """As many entries side by side as fit below a panel."""
+    longest = max(len(c.name) for c in panel.curves)
+    return max(1, min(len(panel.curves), 4, 62 // (longest + 6)))

@@ -1,0 +1,90 @@
+"""All rank-safe routes agree on every gallery system, as it is and with its constraint rows made redundant."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bricard as br
+from bricard.equations import Problem, solve
+from bricard.equations.problem import state_problem
+from tests.equations import oracle
+from tests.equations.routes import RANK_SAFE
+
+SIZE, ROWS = 8, 18
+
+
+def duplicated(a, b):
+    return np.vstack([a, a]), np.concatenate([b, b])
+
+
+def scaled(a, b):
+    factor = np.ones(len(b))
+    factor[:1] = 1e3
+    return factor[:, None] * a, factor * b
+
+
+def dependent(a, b):
+    if not len(b):
+        return a, b
+    weights = np.cos(np.arange(len(b)) + 1.0)
+    return np.vstack([a, weights @ a]), np.append(b, weights @ b)
+
+
+VARIANTS = {"as it is": lambda a, b: (a, b), "duplicated": duplicated, "scaled": scaled, "dependent": dependent}
+
+
+def states(name, example):
+    """Random admissible states, and singular positions where there are any."""
+    rng = np.random.default_rng(len(name))
+    system = example.system
+    for _ in range(2):
+        q = example.q + 0.05 * rng.standard_normal(system.nq)
+        found = br.assemble(system, q, example.v + rng.standard_normal(system.nv))
+        yield found.q, found.v
+    if name == "slider-crank":
+        yield jnp.array([np.pi / 2, -np.pi]), jnp.array([1.3, -2.6])
+    if name == "n-four-bar":
+        n = system.n
+        flat = jnp.concatenate([jnp.full(n + 1, np.pi / 2), jnp.zeros(n)])
+        yield flat, jnp.concatenate([jnp.full(n + 1, 3.0), jnp.zeros(n)])
+
+
+def padded(mass, force, matrix, target, variation):
+    """The same problem among more coordinates and more rows, so that one compiled function serves all."""
+    n, k = len(force), SIZE - len(force)
+    big = np.eye(SIZE) * np.trace(mass) / n
+    big[:n, :n] = mass
+    rows = ((0, ROWS - len(target)), (0, k))
+    problem = Problem.from_matrices(big, np.pad(force, (0, k)), np.pad(matrix, rows), np.pad(target, rows[0]))
+    return eqx.tree_at(lambda p: p.variation, problem, jnp.asarray(np.pad(variation, rows)))
+
+
+@pytest.fixture(scope="module")
+def problems():
+    found = {}
+    for name in br.gallery.names():
+        example = br.gallery.load(name)
+        system = example.system
+        at = eqx.filter_jit(lambda q, v, s=system: state_problem(s, q, v, jnp.zeros(s.nu), 0.3))
+        for i, (q, v) in enumerate(states(name, example)):
+            p = jax.tree.map(np.asarray, at(q, v))
+            for variant, change in VARIANTS.items():
+                a, b = change(p.matrix, p.target)
+                variation, _ = change(p.variation, p.target)
+                found[name, i, variant] = padded(p.mass, p.force, a, b, variation)
+    return found
+
+
+@pytest.mark.parametrize("method", RANK_SAFE.values(), ids=RANK_SAFE)
+def test_every_route_on_every_system(problems, method):
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *problems.values())
+    results = eqx.filter_jit(lambda p: jax.lax.map(lambda x: solve(x, method), p))(stacked)
+    worst = {}
+    for i, (key, p) in enumerate(problems.items()):
+        expected = oracle.solve(*(np.asarray(x) for x in (p.mass, p.force, p.matrix, p.target)), rcond=1e-7)
+        for value, reference in zip((results.acceleration[i], results.constraint_force[i]), expected, strict=True):
+            error = np.max(np.abs(value - reference)) / (1.0 + np.max(np.abs(reference)))
+            worst[key] = max(worst.get(key, 0.0), float(error))
+    assert {key: e for key, e in worst.items() if not e < 1e-9} == {}

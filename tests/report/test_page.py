@@ -1,0 +1,218 @@
+import base64
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+
+import bricard as br
+from bricard.report import write_report
+from bricard.report.scene import STEPS, scene
+from tests.report.conftest import Flywheel, made_up
+
+
+def embedded(path):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text())[1])
+
+
+class TestInTheBrowser:
+    def test_runs_and_complains_of_nothing(self, slider_crank_page, browse):
+        opened = browse(slider_crank_page)
+        assert opened.console == []
+        assert opened.time > 0.0
+        titles = [re.search(r"<figcaption>(.*?) <", plot)[1] for plot in opened.plots]
+        assert titles[:3] == ["Coordinates", "Velocities", "Energy"]
+        assert {"Energy balance", "Constraint error", "Multipliers, by constraint"} <= set(titles)
+        assert len(opened.curves) >= len(opened.plots)
+        assert all("NaN" not in curve for curve in opened.curves)
+
+    def test_time_goes_on(self, slider_crank_page, browse):
+        assert browse(slider_crank_page, 4.0).time > browse(slider_crank_page, 1.5).time + 1.0
+
+    def test_space_stops_and_singular_positions_are_buttons(self, slider_crank_page, browse):
+        go = "document.querySelectorAll('.passed button')[2].click();"
+        press = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));"
+        assert browse(slider_crank_page, script=go).time == pytest.approx(3.05, abs=0.01)
+        stopped = browse(slider_crank_page, script=f"{go}{press}{press}")
+        assert stopped.time == pytest.approx(3.05, abs=0.01)
+        assert browse(slider_crank_page, script=f"{go}{press}").time > 3.5
+
+    def test_dragging_in_a_plot_moves_the_time(self, slider_crank_page, browse):
+        script = """
+        const svg = document.querySelector(".plot svg");
+        const box = svg.getBoundingClientRect();
+        svg.setPointerCapture = () => {};
+        const at = { clientX: box.left + 46 + (box.width - 64) / 2, clientY: box.top + 50, pointerId: 1, buttons: 1 };
+        svg.dispatchEvent(new PointerEvent("pointerdown", at));
+        """
+        opened = browse(slider_crank_page, script=script)
+        assert opened.console == []
+        assert opened.time == pytest.approx(5.0, abs=0.05)
+
+    def test_the_picture_is_painted(self, slider_crank_page, browse):
+        script = """
+        const canvas = document.getElementById("scene");
+        const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        document.body.dataset.colours = new Set(new Uint32Array(pixels.buffer)).size;
+        """
+        opened = browse(slider_crank_page, script=script)
+        assert int(re.search(r'data-colours="(\d+)"', opened.dom)[1]) > 20
+
+    def test_spatial_pictures_turn_by_hand(self, cone, tmp_path, browse):
+        path = cone.report(tmp_path / "cone.html")
+        script = """
+        const canvas = document.getElementById("scene");
+        canvas.setPointerCapture = () => {};
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+        const before = canvas.toDataURL();
+        for (const [name, x] of [["pointerdown", 100], ["pointermove", 160], ["pointerup", 160]])
+          canvas.dispatchEvent(new PointerEvent(name, { clientX: x, clientY: 90, pointerId: 1 }));
+        document.body.dataset.turned = before !== canvas.toDataURL();
+        """
+        opened = browse(path, script=script)
+        assert opened.console == []
+        assert 'data-turned="true"' in opened.dom
+        assert "boom" not in re.sub(r"<script.*?</script>|<li>.*?</li>", "", opened.dom, flags=re.S)
+
+    def test_on_a_phone(self, slider_crank_page, browse):
+        wide = "document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth;"
+        opened = browse(slider_crank_page, size="500,800", script=wide)
+        assert opened.console == []
+        assert 'data-wide="false"' in opened.dom
+
+    def test_a_system_without_drawing_gets_plots(self, tmp_path, browse):
+        t = np.linspace(0.0, 1.0, 20)
+        path = made_up(Flywheel(), t, t[:, None], np.ones((20, 1))).report(tmp_path / "flywheel.html")
+        opened = browse(path)
+        assert opened.console == []
+        assert opened.time > 0.0
+        assert len(opened.plots) == 4
+
+    @pytest.mark.parametrize("states", [0, 1, 5])
+    def test_failed_runs_say_so(self, states, tmp_path, browse):
+        t = np.linspace(0.0, 0.1, states)
+        v = np.ones((states, 1))
+        v[-1:] = np.nan
+        failed = made_up(Flywheel(), t, t[:, None], v, failure="stopped at t = 0.1 s: <everything> became NaN.")
+        path = failed.report(tmp_path / "failed.html")
+        assert "Stopped at t = 0.1 s: &lt;everything&gt; became NaN." in path.read_text()
+        opened = browse(path)
+        assert opened.console == []
+        assert all("NaN" not in curve for curve in opened.curves)
+
+
+class TestContent:
+    def test_says_what_was_run(self, slider_crank_page):
+        text = slider_crank_page.read_text()
+        for words in (
+            "Two massless links of equal length",
+            "1 degree of freedom: 2 coordinates, 1 constraint of rank 1",
+            "Passed 8 singular positions",
+            "Proximal(",
+            "completed",
+            "Energy drift",
+            "<th>jax</th>",
+            "<th>bricard</th>",
+            "<th>l</th><td>1</td>",
+        ):
+            assert words in text
+
+    def test_needs_nothing_from_outside(self, slider_crank_page):
+        text = slider_crank_page.read_text()
+        assert set(re.findall(r'(?:src|href)="(.*?)"', text)) == {"data:,"}
+        assert "default-src 'none'" in text
+        assert "@import" not in text
+        assert "{{" not in text
+        assert len(text) < 400_000
+
+    def test_names_cannot_break_out(self, cone, tmp_path):
+        path = write_report(cone, tmp_path / "cone.html", title="<b>{{data}}</b>", source="a & b", settings={"<": ">"})
+        text = path.read_text()
+        assert text.count("<script") == 2
+        assert "&lt;b&gt;{{data}}&lt;/b&gt;" in text
+        names = [c["name"] for plot in embedded(path)["plots"] for c in plot["curves"]]
+        assert "string </script><script>boom()</script>" in names
+
+    def test_long_runs_stay_small_and_keep_their_peaks(self, tmp_path):
+        t = np.linspace(0.0, 10.0, 30_001)
+        q = np.zeros((30_001, 1))
+        q[12_345] = 1.0
+        path = made_up(Flywheel(), t, q, 0.0 * q).report(tmp_path / "long.html")
+        data = embedded(path)
+        assert len(data["t"]) <= 2002
+        assert data["t"][-1] == 10.0
+        assert max(data["plots"][0]["curves"][0]["y"]) == 1.0
+        assert path.stat().st_size < 200_000
+
+
+class TestWriting:
+    def test_returns_the_path(self, slider_crank_page):
+        assert slider_crank_page.name == "slider_crank.html"
+
+    @pytest.mark.parametrize("where", ["no/such/directory/x.html", "."])
+    def test_unwritable(self, cone, tmp_path, where):
+        with pytest.raises(br.ModelError, match=r"cannot be written") as caught:
+            cone.report(tmp_path / where)
+        assert str(tmp_path) in str(caught.value)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_failure_leaves_what_was_there(self, cone, tmp_path, monkeypatch):
+        path = tmp_path / "x.html"
+        path.write_text("before")
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("os.replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cone.report(path)
+        assert path.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_full_disk_is_named(self, cone, tmp_path, monkeypatch):
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.replace", full)
+        with pytest.raises(br.ModelError, match=r"x\.html: cannot be written: No space left on device"):
+            cone.report(tmp_path / "x.html")
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestScene:
+    def test_points_arrive_where_they_were_drawn(self, slider_crank):
+        packed = scene(slider_crank)
+        values = np.frombuffer(base64.b64decode(packed["data"]), "<i2")
+        points = values.reshape(packed["frames"], packed["vertices"], 2) * packed["scale"] + packed["middle"]
+        lines = {line["name"]: line for line in packed["lines"]}
+        last = slider_crank.system.drawing(slider_crank.q[-1], 10.0)
+        for name, expected in last.items():
+            at = lines[name]["start"]
+            np.testing.assert_allclose(points[-1, at : at + len(expected)], expected, atol=5.0 / STEPS)
+
+    def test_the_ground_is_what_does_not_move(self, slider_crank):
+        packed = scene(slider_crank)
+        lines = {line["name"]: line for line in packed["lines"]}
+        assert packed["groups"] == ["crank", "rod", "slider"]
+        assert lines["guide"]["group"] == -1
+        assert lines["crank"]["pivots"] == [0]
+        assert lines["rod"]["pivots"] == []
+        assert packed["dimension"] == 2
+
+    def test_few_states_are_interpolated(self, cone):
+        packed = scene(cone)
+        assert packed["frames"] == 600
+        assert packed["dimension"] == 3
+        values = np.frombuffer(base64.b64decode(packed["data"]), "<i2")
+        points = values.reshape(600, packed["vertices"], 3) * packed["scale"] + packed["middle"]
+        mass = points[:, next(line["start"] for line in packed["lines"] if line["name"] == "mass")]
+        np.testing.assert_allclose(np.linalg.norm(mass, axis=1), 1.0, atol=1e-3)
+
+    def test_a_wrong_drawing_is_named(self, cone):
+        class Flat(type(cone.system)):
+            def drawing(self, q, t):
+                return {"string": q}
+
+        with pytest.raises(br.ModelError, match=r"'string' has shape \(3,\)"):
+            scene(dataclasses.replace(cone, system=Flat()))

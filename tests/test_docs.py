@@ -1,0 +1,35 @@
+"""Every Python snippet of the README and the documentation runs, page by page."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SNIPPETS = {
+    page.relative_to(ROOT).as_posix(): re.findall(r"```python\n(.*?)```", page.read_text(), re.S) for page in PAGES
+}
+
+
+@pytest.mark.parametrize("page", [page for page, snippets in SNIPPETS.items() if snippets])
+def test_snippets_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope: dict = {"__name__": "snippet"}
+    for snippet in SNIPPETS[page]:
+        exec(compile(snippet, page, "exec"), scope)
+
+
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", text)
+    missing = [t for t in targets if not ((ROOT / page).parent / t).exists()]
+    assert missing == []
+
+
+def test_the_gallery_page_lists_every_example():
+    import bricard as br
+
+    text = (ROOT / "docs" / "gallery.md").read_text()
+    assert [name for name in br.gallery.names() if f"`{name}`" not in text] == []
