@@ -57,6 +57,7 @@ from bricard.simulate import Baumgarte as Baumgarte  # noqa: E402
 from bricard.simulate import Project as Project  # noqa: E402
 from bricard.simulate import Trajectory as Trajectory  # noqa: E402
 from bricard.simulate import assemble as assemble  # noqa: E402
+from bricard.simulate import kinematics as kinematics  # noqa: E402
 from bricard.simulate import simulate as simulate  # noqa: E402
 from bricard.system import System as System  # noqa: E402
 

@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from bricard.equations.rank import DETERMINATE_TOLERANCE, pinv
@@ -22,7 +23,7 @@ from bricard.errors import ModelError
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.frames import Placement, pair_forces
 from bricard.mechanism.model import Model
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System, Vector, VectorLike
 
 _IN_PLANE_AXIS = ("prismatic", "point_on_line", "point_on_plane", "parallel")
 
@@ -84,17 +85,17 @@ class Reactions(eqx.Module):
 
 def reactions(
     system: System,
-    q: Vector,
-    v: Vector,
-    acceleration: Vector,
-    u: Vector | None = None,
-    t: Scalar = 0.0,
+    q: VectorLike,
+    v: VectorLike,
+    acceleration: VectorLike,
+    u: VectorLike | None = None,
+    t: ArrayLike = 0.0,
 ) -> Reactions:
     """The reaction of every joint of a mechanism at a state with known acceleration (`br.forward_dynamics`)."""
     system = _mechanism(system)
-    q, v, acceleration = (system.vector(x, k) for x, k in ((q, "q"), (v, "v"), (acceleration, "v")))
-    u = system.vector(jnp.zeros(system.nu) if u is None else u, "u")
-    return _reactions(system, q, v, acceleration, u, jnp.asarray(t, dtype=float))
+    state = [system.vector(x, kind) for x, kind in ((q, "q"), (v, "v"), (acceleration, "v"))]
+    inputs = system.vector(jnp.zeros(system.nu) if u is None else u, "u")
+    return _reactions(system, *state, inputs, jnp.asarray(t, dtype=float))
 
 
 @eqx.filter_jit
