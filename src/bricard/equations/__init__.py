@@ -22,4 +22,7 @@ from bricard.equations.problem import Problem as Problem
 from bricard.equations.projection import Projection as Projection
 from bricard.equations.proximal import Proximal as Proximal
 from bricard.equations.quasi_velocity import QuasiVelocity as QuasiVelocity
+from bricard.equations.reactions import Reaction as Reaction
+from bricard.equations.reactions import Reactions as Reactions
+from bricard.equations.reactions import reactions as reactions
 from bricard.equations.route import Route as Route

@@ -44,6 +44,7 @@ class Mobility(eqx.Module):
     def __str__(self) -> str:
         words = f"{self.dof} degree{'' if self.dof == 1 else 's'} of freedom: {self.coordinates} coordinates"
         words += f", {self.constraints} constraint{'' if self.constraints == 1 else 's'} of rank {self.rank}"
+        words += "; it cannot move" if self.dof == 0 else ""
         if not self.redundant:
             return words + "; none is redundant, every constraint force is determinate."
         words += f", {self.redundant} redundant. "

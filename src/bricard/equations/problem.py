@@ -88,7 +88,10 @@ def scales(mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Fl
     """
     diagonal = jnp.abs(jnp.diagonal(mass))
     largest = jnp.max(diagonal, initial=0.0)
-    columns = 1.0 / jnp.sqrt(jnp.maximum(diagonal, jnp.where(largest > 0.0, 1e-6 * largest, 1.0)))
+    # Motions without inertia of their own (a slender rod about itself) are measured by the largest one: a smaller unit
+    # would let them dominate the rows.
+    massless = diagonal <= 1e-9 * largest
+    columns = 1.0 / jnp.sqrt(jnp.where(massless, jnp.where(largest > 0.0, 0.1 * largest, 1.0), diagonal))
     squares = jnp.sum((matrix * columns[None, :]) ** 2 + (variation * columns[None, :]) ** 2, axis=1)
     rows = jnp.sqrt(jnp.where(squares > 0.0, squares, 1.0))
     return jax.lax.stop_gradient(Scales(rows, columns))

@@ -31,6 +31,19 @@ _EXAMPLES = {
     "andrews": "andrews:andrews",
     "rolling-disc": "rolling_disc:rolling_disc",
     "heavy-top": "heavy_top:heavy_top",
+    "four-bar": "four_bar:four_bar",
+    "five-bar": "five_bar:five_bar",
+    "peaucellier": "peaucellier:peaucellier",
+    "bennett": "bennett:bennett",
+    "bricard": "bricard:bricard",
+    "sarrus": "sarrus:sarrus",
+    "spatial-slider-crank": "spatial_slider_crank:spatial_slider_crank",
+    "flyball-governor": "flyball_governor:flyball_governor",
+    "planar-stewart": "stewart:planar_stewart",
+    "stewart": "stewart:stewart",
+    "delta": "delta:delta",
+    "six-axis-arm": "six_axis_arm:six_axis_arm",
+    "gripper": "gripper:gripper",
 }
 
 

@@ -15,8 +15,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.dynamics import Dynamics, solve
 from bricard.equations.problem import row_variation
+from bricard.equations.reactions import Reactions, reactions_along
 from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
+from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.sensors import Reading
 from bricard.simulate.inputs import Input
 from bricard.simulate.stabilize import Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
@@ -133,6 +136,18 @@ class Trajectory(eqx.Module):
     def energy(self) -> Energy:
         """Energies, and their balance with the work done."""
         return self._along.energy
+
+    @functools.cached_property
+    def reactions(self) -> Reactions:
+        """Of a mechanism, the force and moment of every joint on its child body: `reactions["A"].force`."""
+        return reactions_along(self.system, self.q, self.v, self.acceleration, self.u, self.t)
+
+    @functools.cached_property
+    def sensors(self) -> dict[str, Reading]:
+        """Of a mechanism, what its sensors read over time: `sensors["tip"].value`, `.rate`."""
+        if not isinstance(self.system, MechanismSystem):
+            return {}
+        return eqx.filter_jit(jax.vmap(self.system.measure))(self.q, self.v)
 
     @property
     def succeeded(self) -> Bool[Array, " *batch"]:

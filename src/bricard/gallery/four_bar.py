@@ -1,0 +1,50 @@
+"""Planar four-bar: crank, coupler and rocker, with a motor in the crank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.gallery.moving import Coordinates, mechanism_example
+from bricard.mechanism import Mechanism, rod
+
+
+def four_bar_mechanism(
+    crank: float = 0.1, coupler: float = 0.3, rocker: float = 0.25, base: float = 0.3, angle: float = 1.0
+) -> Mechanism:
+    """Link lengths (m) and the crank's angle (rad) in the reference configuration; 1 kg per metre."""
+    m = Mechanism(gravity=(0, -9.81), planar=True, name="four-bar")
+    a, d = np.zeros(2), np.array([base, 0.0])
+    b = crank * np.array([np.cos(angle), np.sin(angle)])
+    c = meet(b, coupler, d, rocker)
+    for name, start, end in (("crank", a, b), ("coupler", b, c), ("rocker", d, c)):
+        m.body(name, rod(start, end, float(np.linalg.norm(end - start))))
+    m.revolute("A", m.ground, "crank", a)
+    m.revolute("B", "crank", "coupler", b)
+    m.revolute("C", "coupler", "rocker", c)
+    m.revolute("D", m.ground, "rocker", d)
+    m.motor("crank torque", "A", limits=(-5.0, 5.0))
+    m.point_sensor("coupler point", "coupler", (b + c) / 2)
+    return m
+
+
+def meet(p: np.ndarray, r: float, q: np.ndarray, s: float) -> np.ndarray:
+    """Where the circles about `p` and `q` meet, on the left seen from `p` to `q`."""
+    gap = q - p
+    d = float(np.linalg.norm(gap))
+    along = (d**2 + r**2 - s**2) / (2 * d)
+    across = np.sqrt(r**2 - along**2)
+    e = gap / d
+    return p + along * e + across * np.array([-e[1], e[0]])
+
+
+def four_bar(coordinates: Coordinates = "relative") -> Example:
+    """A crank-rocker, turned at 10 rad/s and let go."""
+    return mechanism_example(
+        four_bar_mechanism(),
+        coordinates,
+        title="Four-bar: the simplest closed loop",
+        source="any textbook; Grashof's condition holds, so that the crank can turn",
+        t_end=2.0,
+        rates={"A": 10.0},
+    )

@@ -1,0 +1,106 @@
+"""Stewart platforms, planar and spatial: legs of changing length hold a platform."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.gallery.moving import Coordinates, mechanism_example
+from bricard.mechanism import Mechanism, compound, cylinder, plate, rigid, rod
+
+SOURCE = "N. D. Perreira and W. Lo, Survey of multibody and Stewart platform modelling techniques"
+
+
+def stewart(
+    coordinates: Coordinates = "relative",
+    legs: int = 6,
+    closure: Literal["short", "platform", "weld"] = "short",
+) -> Example:
+    """Six legs with a cross joint at the base, a slide, and a ball joint at the platform, which hangs on them.
+
+    In relative coordinates `closure` chooses where loops are cut: "short" at all ball joints but one (21 coordinates,
+    15 constraints), "platform" at all ball joints, the platform being free (24, 18), or "weld" behind the ball joints
+    (42, 36). `legs=1` is one branch.
+    """
+    m = Mechanism(gravity=(0, 0, -9.81), name="Stewart platform")
+    rotation, centre = _turn(2, 0.1) @ _turn(1, -0.15) @ _turn(0, 0.2), np.array([0.1, -0.05, 1.2])
+    m.body("platform", plate(centre, (0.8, 0.8), 5.0, axes=rotation))
+    m.free("platform free", m.ground, "platform")
+    cut = []
+    for i, (at_base, at_platform) in enumerate(zip(BASE_ANGLES[:legs], PLATFORM_ANGLES[:legs], strict=True)):
+        foot = _on_circle(1.0, at_base)
+        head = centre + rotation @ _on_circle(0.6, at_platform)
+        e = (head - foot) / np.linalg.norm(head - foot)
+        middle = foot + 0.6 * (head - foot)
+        m.body(f"lower {i}", cylinder(foot, middle, 0.03, 2.0))
+        m.body(f"upper {i}", cylinder(foot + 0.4 * (head - foot), head, 0.02, 1.0))
+        first = np.cross((0, 0, 1), e) / np.linalg.norm(np.cross((0, 0, 1), e))
+        m.universal(f"U{i}", m.ground, f"lower {i}", foot, first, np.cross(e, first))
+        m.prismatic(f"P{i}", f"lower {i}", f"upper {i}", e, at=foot, at_child=head)
+        if closure == "weld":
+            m.body(f"ball {i}", rigid(0.0, head.tolist()))
+            m.spherical(f"S{i}", f"upper {i}", f"ball {i}", head)
+            cut.append(m.fixed(f"W{i}", f"ball {i}", "platform", head))
+        else:
+            name = m.spherical(f"S{i}", f"upper {i}", "platform", head)
+            cut += [name] if closure == "platform" else []
+        m.motor(f"leg {i}", f"P{i}", limits=(-500.0, 500.0))
+    return mechanism_example(
+        m,
+        coordinates,
+        title="Stewart platform: six legs, six degrees of freedom",
+        source=SOURCE,
+        t_end=0.3,
+        cut=tuple(cut),
+    )
+
+
+def planar_stewart(
+    coordinates: Coordinates = "relative", legs: int = 3, closure: Literal["short", "platform"] = "short"
+) -> Example:
+    """Three legs with a hinge at both ends and a slide between them hold a triangular platform in a vertical plane."""
+    m = Mechanism(gravity=(0, -9.81), planar=True, name="planar Stewart platform")
+    centre, rotation = np.array([0.1, 0.05, 0.0]), _turn(2, 0.2)
+    corners = [centre + rotation @ _on_circle(0.3, a) for a in PLANAR_ANGLES]
+    edges = [rod(corners[i][:2], corners[i - 1][:2], 0.5) for i in range(3)]
+    m.body("platform", compound(*edges))
+    m.free("platform free", m.ground, "platform")
+    cut = []
+    for i in range(legs):
+        foot, head = _on_circle(1.0, PLANAR_ANGLES[i])[:2], corners[i][:2]
+        e = (head - foot) / np.linalg.norm(head - foot)
+        m.body(f"lower {i}", rod(foot, foot + 0.6 * (head - foot), 1.0))
+        m.body(f"upper {i}", rod(foot + 0.4 * (head - foot), head, 0.5))
+        m.revolute(f"A{i}", m.ground, f"lower {i}", foot)
+        m.prismatic(f"P{i}", f"lower {i}", f"upper {i}", e, at=foot, at_child=head)
+        name = m.revolute(f"B{i}", f"upper {i}", "platform", head)
+        cut += [name] if closure == "platform" else []
+        m.motor(f"leg {i}", f"P{i}", limits=(-200.0, 200.0))
+    return mechanism_example(
+        m,
+        coordinates,
+        title="Planar Stewart platform: three legs, three degrees of freedom",
+        source=SOURCE,
+        t_end=0.3,
+        cut=tuple(cut),
+    )
+
+
+BASE_ANGLES = (-10, 10, 110, 130, 230, 250)
+PLATFORM_ANGLES = (-50, 50, 70, 170, 190, 290)
+PLANAR_ANGLES = (90, 210, 330)
+"""Of the joints on their circles, in degrees."""
+
+
+def _on_circle(radius: float, degrees: float) -> np.ndarray:
+    return radius * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees)), 0.0])
+
+
+def _turn(axis: int, angle: float) -> np.ndarray:
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    rotation = np.eye(3)
+    rotation[i, i] = rotation[j, j] = np.cos(angle)
+    rotation[j, i], rotation[i, j] = np.sin(angle), -np.sin(angle)
+    return rotation

@@ -1,0 +1,26 @@
+"""Bodies and joints in, a `System` out, in any of three kinds of coordinates.
+
+How it is made, in the order in which to read it:
+
+- `shapes`, `parts`, `builder`, `check`: the description, plain Python. Wrong input is collected and told at once.
+- `kinds`: one table says which components each kind of joint holds.
+- `frames`, `measures`, `rolling`, `forces`: the mechanics of bodies, batched over all joints, springs, wheels. Every
+  scalar that is constrained, sprung or driven comes with its wrenches: its gradient in body velocities.
+- `model`: all that as one pytree. It knows bodies (`Placement`, `twists`), and nothing about coordinates.
+- `base`: a `System` from a model and a map from coordinates to placements; `absolute`, `relative` (with `tree`) and
+  `natural` are such maps.
+
+A body frame has its origin in the centre of mass and the axes of the world in the reference configuration.
+"""
+
+from bricard.mechanism.base import MechanismSystem as MechanismSystem
+from bricard.mechanism.builder import Mechanism as Mechanism
+from bricard.mechanism.shapes import Shape as Shape
+from bricard.mechanism.shapes import box as box
+from bricard.mechanism.shapes import compound as compound
+from bricard.mechanism.shapes import cylinder as cylinder
+from bricard.mechanism.shapes import plate as plate
+from bricard.mechanism.shapes import point_mass as point_mass
+from bricard.mechanism.shapes import rigid as rigid
+from bricard.mechanism.shapes import rod as rod
+from bricard.mechanism.shapes import sphere as sphere

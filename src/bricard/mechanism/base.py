@@ -1,0 +1,235 @@
+"""What the three kinds of coordinates have in common: forces, constraints and drawings from where the bodies are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.mechanism.frames import Placement
+from bricard.mechanism.measures import spread_rows
+from bricard.mechanism.model import Model, Wrenches
+from bricard.mechanism.sensors import Reading
+from bricard.spatial import skew
+from bricard.system import Scalar, System, Vector
+
+
+class MechanismSystem(System):
+    """A mechanism in some kind of coordinates, which says where the bodies are (`place`) and how fast (`twists`)."""
+
+    model: Model
+    reference: Vector
+    """`q` of the reference configuration."""
+
+    # -- what a kind of coordinates gives --------------------------------------------------------------------------
+
+    @abstractmethod
+    def place(self, q: Vector) -> Placement:
+        """Where the bodies are."""
+
+    @abstractmethod
+    def twists(self, q: Vector, v: Vector) -> Wrenches:
+        """Velocity of each centre of mass and angular velocity in world axes (n, 6); linear in `v`."""
+
+    @abstractmethod
+    def pull(self, q: Vector, wrenches: Float[Array, "*batch n 6"]) -> Float[Array, "*batch nv"]:
+        """The generalised force of wrenches on the bodies: the transpose of `twists`."""
+
+    @abstractmethod
+    def coordinates_of(self, place: Placement) -> Vector:
+        """`q` of a placement that this kind of coordinates can describe."""
+
+    @abstractmethod
+    def velocities_of(self, q: Vector, twists: Wrenches) -> Vector:
+        """`v` of velocities of the bodies that this kind of coordinates can describe."""
+
+    @property
+    @abstractmethod
+    def own_rows(self) -> tuple[tuple[int, int], ...]:
+        """Rows of joints that are constraints in these coordinates."""
+
+    @property
+    @abstractmethod
+    def turn_columns(self) -> tuple[int, ...]:
+        """For each tracked turn, the velocity that is its rate."""
+
+    @property
+    @abstractmethod
+    def tied(self) -> tuple[int, ...]:
+        """Tracked turns that are extra coordinates, without inertia, tied to the bodies by a constraint each."""
+
+    def rigidity(self, q: Vector) -> Float[Array, " k"]:
+        """Constraints that keep the bodies rigid."""
+        return jnp.zeros(0)
+
+    @property
+    def rigidity_names(self) -> tuple[str, ...]:
+        """Names of those constraints."""
+        return ()
+
+    # -- what follows ----------------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.inputs
+
+    @property
+    def constraint_names(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        model = self.model
+        return (
+            *self.rigidity_names,
+            *model.joint_row_names(self.own_rows),
+            *(f"{n}: normal force" for n in model.rolling.names),
+            *model.relations.names,
+            *model.user_row_names,
+            *(f"{model.frames.names[model.tracked[i]]}: angle" for i in self.tied),
+            *model.slip_row_names,
+        )
+
+    # Counted instead of traced: building a system must not take longer than describing it.
+
+    @property
+    def nu(self):
+        return len(self.model.inputs)
+
+    @property
+    def n_constraints(self):
+        return len(self.constraint_names)
+
+    @property
+    def n_holonomic(self):
+        return len(self.constraint_names) - len(self.model.slip_row_names)
+
+    def _shape_problems(self):
+        return []  # The shapes are right by construction; compile.py has checked the user's functions.
+
+    def kinetic_energy(self, q, v, t):
+        place, twists = self.place(q), self.twists(q, v)
+        local = jnp.einsum("nji,nj->ni", place.R, twists[:, 3:])
+        turning = jnp.einsum("ni,nij,nj->", local, self.model.inertia, local)
+        return 0.5 * (jnp.sum(self.model.mass[:, None] * twists[:, :3] ** 2) + turning)
+
+    def potential_energy(self, q, t):
+        return self.model.potential_energy(self.place(q))
+
+    def bias(self, q, v, t):
+        place, twists = self.place(q), self.twists(q, v)
+        inertial = self.model.inertia_wrenches(place, twists, self.twist_bias(q, v))
+        return self.pull(q, inertial - self.model.potential_wrenches(place))
+
+    def applied_force(self, q, v, t):
+        if not self.model.has_applied:
+            return jnp.zeros(self.nv)
+        return self.pull(q, self.model.applied_wrenches(self.place(q), self.twists(q, v), t))
+
+    def input_matrix(self, q, t):
+        if not self.nu:
+            return jnp.zeros((self.nv, 0))
+        return self.pull(q, self.model.input_wrenches(self.place(q))).T
+
+    def twist_bias(self, q: Vector, v: Vector) -> Wrenches:
+        """`d/dt` of `twists` at constant `v`."""
+        return jax.jvp(lambda q: self.twists(q, v), (q,), (self.qdot(q, v),))[1]
+
+    def twist_rates(self, q: Vector, v: Vector, acceleration: Vector) -> Wrenches:
+        """`d/dt` of `twists` at accelerations `v̇`."""
+        return self.twists(q, acceleration) + self.twist_bias(q, v)
+
+    def constraints(self, q, t):
+        return jnp.concatenate([self.rigidity(q), self._rows(self.place(q), t)])
+
+    def _rows(self, place: Placement, t: Scalar) -> Float[Array, " m"]:
+        """All holonomic constraints but those of rigidity."""
+        model = self.model
+        blocks = [model.joint_rows(place, self.own_rows)]
+        if len(model.rolling):
+            blocks.append(model.rolling.heights(place))
+        blocks += [model.relation_rows(place, t), model.user_rows(place, t), self._ties(place)]
+        return jnp.concatenate(blocks)
+
+    def _ties(self, place: Placement) -> Float[Array, " k"]:
+        """`sin(turn − coordinate)` of the turns that are extra coordinates."""
+        if not self.tied:
+            return jnp.zeros(0)
+        pairs = self.model.frames.subset([self.model.tracked[i] for i in self.tied]).world(place)
+        c = jnp.swapaxes(pairs.A, 1, 2) @ pairs.B
+        turns = place.turns[np.asarray(self.tied, int)]
+        return c[:, 1, 0] * jnp.cos(turns) - c[:, 0, 0] * jnp.sin(turns)
+
+    def velocity_constraints(self, q, t):
+        if not len(self.model.rolling):
+            return jnp.zeros((0, self.nv)), jnp.zeros(0)
+        slip = self.pull(q, self.model.rolling_wrenches(self.place(q))[1])
+        return slip, jnp.zeros(slip.shape[0])
+
+    # Rates are taken along the motion of the bodies, not of the coordinates: the same numbers, far less to compile.
+
+    def constraint_rate(self, q, v, t):
+        place, rates = self._moving(q, v)
+        return self._rates(place, rates, self.twists(q, v), jnp.asarray(t, dtype=float))
+
+    def constraint_acceleration(self, q, v, t):
+        t = jnp.asarray(t, dtype=float)
+        (place, rates), twists, bias = self._moving(q, v), self.twists(q, v), self.twist_bias(q, v)
+        spin, turn = skew(twists[:, 3:]), skew(bias[:, 3:])
+        second = Placement(bias[:, :3], (turn + spin @ spin) @ place.R, jnp.zeros_like(place.turns))
+        point = (place, rates, twists, t)
+        return -jax.jvp(self._rates, point, (rates, second, bias, jnp.ones_like(t)))[1]
+
+    def _moving(self, q: Vector, v: Vector) -> tuple[Placement, Placement]:
+        """The placement and its rate."""
+        place, twists = self.place(q), self.twists(q, v)
+        turns = v[np.asarray(self.turn_columns, int)]
+        return place, Placement(twists[:, :3], skew(twists[:, 3:]) @ place.R, turns)
+
+    def _rates(self, place: Placement, rates: Placement, twists: Wrenches, t: Scalar) -> Float[Array, " m"]:
+        """Rate of each holonomic constraint, then what each velocity constraint misses."""
+        t = jnp.asarray(t, dtype=float)
+        holonomic = jax.jvp(self._rows, (place, t), (rates, jnp.ones_like(t)))[1]
+        if not len(self.model.rolling):
+            return holonomic
+        slip = jnp.einsum("kni,ni->k", self.model.rolling_wrenches(place)[1], twists)
+        return jnp.concatenate([holonomic, slip])
+
+    def constraint_matrix(self, q, t):
+        if self.tied or self.model.user:
+            return super().constraint_matrix(q, t)
+        place, model = self.place(q), self.model
+        touch, slip = model.rolling_wrenches(place)
+        rows = self.pull(q, jnp.concatenate([model.joint_row_wrenches(place, self.own_rows), touch]))
+        return jnp.concatenate([rows, self._relation_matrix(q, place), self.pull(q, slip)])
+
+    def _relation_matrix(self, q: Vector, place: Placement) -> Float[Array, "r nv"]:
+        model = self.model
+        if not len(model.relations):
+            return jnp.zeros((0, self.nv))
+        coordinates = model.joint_coordinates()
+        rates = self.pull(q, spread_rows(coordinates.wrenches(place), coordinates.bodies, model.n))
+        known = coordinates.is_turn & np.array([i is not None for i in coordinates.turn_of], dtype=bool)
+        own = np.zeros((len(coordinates), self.nv))  # a tracked turn is a coordinate itself
+        own[np.flatnonzero(known), [self.turn_columns[i] for i in np.array(coordinates.turn_of)[known]]] = 1.0
+        return model.relations.coefficients @ jnp.where(known[:, None], own, rates)
+
+    def turn_rates(self, place: Placement, twists: Wrenches) -> Float[Array, " k"]:
+        """Rates of the tracked turns."""
+        if not self.model.tracked:
+            return jnp.zeros(0)
+        where = [self.model.coordinates.index((j, "turn")) for j in self.model.tracked]
+        return self.model.joint_coordinates(tuple(where)).rates(place, twists)
+
+    def measure(self, q: Vector, v: Vector) -> dict[str, Reading]:
+        """What the sensors read: `measure(q, v)["tip"].value` and `.rate`."""
+        return self.model.read(self.place(q), self.twists(q, v))
+
+    def drawing(self, q, t):
+        place, model = self.place(q), self.model
+        width = 2 if model.planar else 3
+        lines = {}
+        for i, (name, outline) in enumerate(zip(model.names, model.outlines, strict=True)):
+            for k, line in enumerate(outline):
+                label = name if k == 0 else f"{name} {k}"
+                lines[label] = (place.p[i][None] + line @ place.R[i].T)[:, :width]
+        return lines

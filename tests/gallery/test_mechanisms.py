@@ -1,0 +1,125 @@
+"""Known mechanisms against independent numbers, and against what they are famous for."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bricard as br
+
+
+def load(name, kind):
+    return br.gallery.load(name, coordinates=kind)
+
+
+def bricard_error(kind, t_end, reference):
+    samples = reference("A04_bricard")["reference"]["slender"]
+    run = load("bricard", kind).simulate(t_end=t_end, save=int(t_end) + 1)
+    expected = np.stack([samples["P3_x"], samples["P3_y"], samples["P3_z"]], axis=1)[: int(t_end) + 1]
+    return run, np.max(np.abs(run.sensors["P3"].value - expected))
+
+
+def test_bricard_moves_as_published(reference):
+    run, error = bricard_error("relative", 1.0, reference)
+    assert error < 1e-7
+    mobility = br.mobility(run.system, run.q[-1])
+    assert (mobility.dof, mobility.redundant) == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_bricard_for_ten_seconds(kind, reference):
+    run, error = bricard_error(kind, 10.0, reference)
+    assert error < 1e-7
+    assert run.energy.drift < 1e-6
+    assert np.all(run.rank == run.system.n_constraints - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_spatial_slider_crank(kind, reference):
+    expected = reference("spatial_slider_crank")["reference"]
+    example = load("spatial-slider-crank", kind)
+    run = example.simulate(save=11)
+    slider = [float(example.system.place(q).p[2, 0]) for q in run.q]
+    np.testing.assert_allclose(slider, expected["slider_x"], atol=1e-7)
+
+
+@pytest.mark.slow
+def test_flyball_governor(reference):
+    expected = reference("A05_flyball_governor")["reference"]
+    run = load("flyball-governor", "relative").simulate(save=11)
+    np.testing.assert_allclose(run.sensors["collar"].value[:, 2], expected["s"], atol=1e-6)
+    np.testing.assert_allclose(run["spin"], expected["psi"], atol=1e-5)
+
+
+COUNTS = {
+    "planar absolute": ("planar-stewart", {"coordinates": "absolute"}, (21, 18, 3)),
+    "planar vectors": ("planar-stewart", {"coordinates": "relative", "closure": "platform"}, (9, 6, 3)),
+    "planar branch": ("planar-stewart", {"coordinates": "absolute", "legs": 1}, (9, 6, 3)),
+    "absolute": ("stewart", {"coordinates": "absolute"}, (78, 72, 6)),
+    "loops": ("stewart", {"coordinates": "relative", "closure": "weld"}, (42, 36, 6)),
+    "vectors": ("stewart", {"coordinates": "relative", "closure": "platform"}, (24, 18, 6)),
+    "branch": ("stewart", {"coordinates": "absolute", "legs": 1}, (18, 12, 6)),
+}
+
+
+@pytest.mark.parametrize("case", COUNTS)
+def test_stewart_counts(case):
+    name, settings, (coordinates, constraints, dof) = COUNTS[case]
+    example = br.gallery.load(name, **settings)
+    mobility = br.mobility(example.system, example.q)
+    assert (mobility.coordinates, mobility.constraints, mobility.dof) == (coordinates, constraints, dof)
+    assert mobility.redundant == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "columns"), [("stewart", "spatial", range(6)), ("planar-stewart", "planar", (0, 1, 5))]
+)
+def test_stewart_leg_rates(name, key, columns, reference):
+    """Rate of each leg for a motion of the platform; its centre of mass is its centre."""
+    expected = reference("stewart")[key]
+    system = load(name, "absolute").system
+    model, place = system.model, system.place(system.reference)
+    legs = model.joint_coordinates(model.motors)
+    np.testing.assert_allclose(legs.values(place), expected["leg_lengths"], rtol=1e-12)
+    # Along a leg its own hinges do not matter: a force on the platform at the ball joint, along the leg.
+    frames = model.frames.world(place)
+    heads = [model.frames.names.index(f"{'S' if key == 'spatial' else 'B'}{i}") for i in range(len(legs))]
+    slides = [model.frames.names.index(f"P{i}") for i in range(len(legs))]
+    along, head = np.asarray(frames.A[np.array(slides), :, 2]), np.asarray(frames.pb[np.array(heads)])
+    rates = np.concatenate([along, np.cross(head - np.asarray(place.p[0]), along)], axis=1)
+    jacobian = np.array(expected["leg_rate_jacobian_v_omega_world" if key == "spatial" else "leg_rate_jacobian"])
+    np.testing.assert_allclose(rates[:, list(columns)], jacobian, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["four-bar", "peaucellier", "sarrus", "bennett", "delta", "gripper"])
+def test_same_motion_in_three_coordinates(name):
+    ends = []
+    for kind in ("relative", "absolute", "natural"):
+        example = load(name, kind)
+        run = example.simulate(t_end=min(2.0, example.t_end), save=3, rtol=1e-10, atol=1e-10)
+        ends.append(example.system.place(run.q[-1]))
+    for place in ends[1:]:
+        np.testing.assert_allclose(place.p, ends[0].p, atol=1e-7)
+        np.testing.assert_allclose(place.R, ends[0].R, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_what_they_are_famous_for():
+    d = load("peaucellier", "relative").simulate(save=11).sensors["D"].value
+    np.testing.assert_allclose(d[:, 0], (0.5**2 - 0.2**2) / 0.4, atol=1e-10)
+    assert np.ptp(d[:, 1]) > 0.1
+    centre = load("sarrus", "relative").simulate(save=5).sensors["centre"].value
+    np.testing.assert_allclose(centre[:, :2], 0.0, atol=1e-10)
+    assert np.ptp(centre[:, 2]) > 0.1
+    attitude = load("delta", "relative").simulate(u=[0.1, -0.2, 0.3], save=3).sensors["attitude"].value
+    np.testing.assert_allclose(attitude, np.broadcast_to(np.eye(3), (3, 3, 3)), atol=1e-9)
+    fingers = load("gripper", "relative").simulate(save=3).sensors
+    np.testing.assert_allclose(fingers["right finger"].value, 0.0, atol=1e-10)
+
+
+def test_bennett_has_three_redundant_constraints():
+    example = load("bennett", "relative")
+    mobility = br.mobility(example.system, jnp.asarray(example.q))
+    assert (mobility.dof, mobility.redundant) == (1, 3)

@@ -1,0 +1,128 @@
+"""Every kind of joint: against derivatives of the energies, and against the other coordinates, in both directions."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bricard as br
+from bricard.system import System
+from conftest import KINDS, in_three_kinds, moved
+
+JOINTS = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "helical", "fixed", "free")
+
+
+def chain(reverse):
+    """A chain with every kind of joint, from the ground outwards; `reverse` swaps parents and children."""
+    m = br.Mechanism(gravity=(0.3, -0.4, -9.81))
+    rng = np.random.default_rng(3)
+    last, at = "ground", np.zeros(3)
+    for i, kind in enumerate(JOINTS):
+        end = at + rng.normal(size=3) * 0.3
+        root = rng.normal(size=(3, 3)) * 0.1
+        second_moments = root @ root.T
+        inertia = np.trace(second_moments) * np.eye(3) - second_moments
+        m.body(f"b{i}", mass=1.0 + 0.1 * i, com=(at + end) / 2 + 0.02 * rng.normal(size=3), inertia=inertia)
+        pair = (f"b{i}", last) if reverse else (last, f"b{i}")
+        axis = rng.normal(size=3)
+        name = f"J {kind}"
+        if kind in ("revolute", "cylindrical"):
+            getattr(m, kind)(name, *pair, at, axis)
+        elif kind == "helical":
+            m.helical(name, *pair, at, axis, pitch=0.5)
+        elif kind == "prismatic":
+            m.prismatic(name, *pair, axis, at, at_child=at + 0.1 * axis / np.linalg.norm(axis))
+        elif kind == "universal":
+            m.universal(name, *pair, at, axis, np.cross(axis, (1.0, 2.0, 3.0)))
+        elif kind == "planar":
+            m.planar(name, *pair, axis, at)
+        elif kind in ("spherical", "fixed"):
+            getattr(m, kind)(name, *pair, at)
+        else:
+            m.free(name, *pair)
+        last, at = f"b{i}", end
+    m.spring("spring", "ground", last, (0.5, 0, 0), at, stiffness=20.0, damping=0.5, length=0.3)
+    m.joint_spring("coil", "J revolute", stiffness=2.0, damping=0.1, rest=0.3)
+    m.joint_spring("buffer", "J prismatic", stiffness=30.0, damping=0.2)
+    m.bushing("rubber", "b1", "b3", (0.1, 0.2, 0.3), stiffness=[10, 20, 30, 1, 2, 3], damping=0.1)
+    m.force("wind", last, at, lambda t, x, v: -0.1 * v + jnp.array([0.0, 0.0, 1.0]) * x[0])
+    m.torque("twist", "b4", (0.1, 0.2, 0.3))
+    m.motor("motor", "J revolute")
+    m.motor("screw motor", "J helical")
+    m.line_actuator("jack", "b0", "b5", (0, 0, 0), (0.3, 0.3, 0.3))
+    return m
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["outwards", "inwards"])
+def motions(request):
+    m = chain(request.param)
+    return in_three_kinds(lambda kind: m.system(kind), step=0.4)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_all_coordinates_agree(motions, kind):
+    expected, got = motions[1]["relative"], motions[1][kind]
+    np.testing.assert_allclose(got["rates"], expected["rates"], atol=1e-9 * np.max(np.abs(expected["rates"])), rtol=0)
+    np.testing.assert_allclose(got["energy"], expected["energy"], rtol=1e-12)
+    expected, got = expected["reactions"].all.world, got["reactions"].all.world
+    np.testing.assert_allclose(got, expected, atol=1e-8 * np.max(np.abs(expected)), rtol=0)
+
+
+def test_free_joint_carries_nothing_and_all_reactions_are_determinate(motions):
+    reactions = motions[1]["relative"]["reactions"]
+    np.testing.assert_allclose(reactions["J free"].world, 0.0, atol=1e-9)
+    assert np.all(reactions.all.determinate)
+
+
+def test_free_components_of_joints_carry_nothing(motions):
+    reactions = motions[1]["relative"]["reactions"]
+    np.testing.assert_allclose(reactions["J revolute"].joint[5], 0.0, atol=1e-9)
+    np.testing.assert_allclose(reactions["J prismatic"].joint[2], 0.0, atol=1e-9)
+    np.testing.assert_allclose(reactions["J cylindrical"].joint[np.array([2, 5])], 0.0, atol=1e-9)
+    np.testing.assert_allclose(reactions["J spherical"].joint[3:], 0.0, atol=1e-9)
+    np.testing.assert_allclose(reactions["J planar"].joint[np.array([0, 1, 5])], 0.0, atol=1e-9)
+    # A screw turns force into moment by its lead: no power for a motion of pitch 0.5 m per turn.
+    screw = reactions["J helical"].joint
+    np.testing.assert_allclose(screw[5] + screw[2] * 0.5 / (2 * np.pi), 0.0, atol=1e-9)
+
+
+@eqx.filter_jit
+def own_and_derived(system, q, v):
+    own = (system.mass_matrix(q, 0.0), system.bias(q, v, 0.0))
+    own += (
+        system.constraint_matrix(q, 0.0),
+        system.constraint_rate(q, v, 0.0),
+        system.constraint_acceleration(q, v, 0.0),
+    )
+    derived = (System.mass_matrix(system, q, 0.0), System.bias(system, q, v, 0.0))
+    derived += (System.constraint_matrix(system, q, 0.0), System.constraint_rate(system, q, v, 0.0))
+    return own, (*derived, System.constraint_acceleration(system, q, v, 0.0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_matrices_are_those_of_the_energies(motions, kind):
+    """Mass, bias, constraint matrix, rate and acceleration against automatic differentiation in the coordinates."""
+    system = motions[0][kind]
+    q, v = moved(system, seed=5, step=0.3)
+    if kind == "natural":  # the derived mass is that of the velocities of the bodies, equal for rigid motions only
+        pytest.skip("its mass matrix is constant; see the agreement of accelerations")
+    own, derived = own_and_derived(system, q, v)
+    # The coil acts on its bodies, not on the extra coordinate that counts its turns: the same up to constraint forces.
+    matrix, gap = np.asarray(derived[2]).T, np.asarray(own[1] - derived[1])
+    if kind == "absolute":
+        own = (own[0], derived[1] + gap - matrix @ np.linalg.lstsq(matrix, gap)[0], *own[2:])
+    for name, a, b in zip(("mass", "bias", "matrix", "rate", "acceleration"), own, derived, strict=True):
+        scale = 1.0 + np.max(np.abs(b), initial=0.0)
+        np.testing.assert_allclose(a, b, atol=1e-10 * scale, rtol=0, err_msg=name)
+
+
+def test_coordinates_of_a_placement_are_the_coordinates(motions):
+    for system in motions[0].values():
+        q, v = moved(system, seed=1, step=0.2)
+        again = system.coordinates_of(system.place(q))
+        sign = np.sign(np.asarray(again) * np.asarray(q))
+        off = np.minimum(
+            np.abs(again - q), np.where(sign < 0, np.abs(again + q), np.inf)
+        )  # a quaternion and its negative
+        assert np.max(off) < 1e-12
+        np.testing.assert_allclose(system.velocities_of(q, system.twists(q, v)), v, atol=1e-11)

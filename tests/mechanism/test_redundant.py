@@ -1,0 +1,118 @@
+"""Too many joints: the right motion, the right sums, and a flag on what a rigid model cannot tell."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bricard as br
+
+
+def door(hinges):
+    """A door of 20 kg, 0.8 m wide and 2 m high, on hinges along z; it swings, and its weight hangs on the hinges."""
+    m = br.Mechanism(gravity=(0, 0, -9.81), name="door")
+    m.body("door", br.box((0.4, 0, 1.0), (0.8, 0.04, 2.0), 20.0))
+    for i, z in enumerate(hinges):
+        m.revolute(f"hinge {i}", m.ground, "door", (0, 0, z))
+    return m
+
+
+def forces(system, q, v):
+    dynamics = br.forward_dynamics(system, q, v)
+    return dynamics, br.reactions(system, q, v, dynamics.acceleration)
+
+
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_door_with_two_hinges(kind):
+    system = door((0.3, 1.7)).system(kind)
+    one = door((0.3,)).system(kind)
+    assert br.mobility(system, system.reference).dof == 1
+    assert br.mobility(system, system.reference).redundant == 5
+    single = door((1.0,)).system("relative")
+    twists = single.twists(single.reference, jnp.array([2.0]))
+    v = system.velocities_of(system.reference, twists)
+    dynamics, both = forces(system, system.reference, v)
+    reference, alone = forces(one, one.reference, one.velocities_of(one.reference, twists))
+    np.testing.assert_allclose(dynamics.acceleration, reference.acceleration, atol=1e-9)
+    # Weight and centripetal force: 20 · 9.81 N upwards, 20 · 0.4 · 2² N towards the hinges.
+    upper, lower = both["hinge 1"], both["hinge 0"]
+    np.testing.assert_allclose(upper.force + lower.force, [-32.0, 0.0, 196.2], atol=1e-9)
+    moment = upper.moment + lower.moment + np.cross([0, 0, 1.4], upper.force)
+    np.testing.assert_allclose(moment, alone["hinge 0"].moment, atol=1e-8)
+    assert not np.any(lower.determinate[np.array([0, 1, 2])])
+    assert np.all(lower.determinate[5])  # a hinge carries no moment about its axis
+    np.testing.assert_allclose(lower.moment[2], 0.0, atol=1e-12)
+    assert np.all(alone["hinge 0"].determinate)
+
+
+def test_table_with_four_legs():
+    m = br.Mechanism(gravity=(0, 0, -9.81), name="table")
+    m.body("top", br.plate((0, 0, 0.7), (1.0, 1.0), 10.0))
+    corners = [(x, y, 0.0) for x in (-0.5, 0.5) for y in (-0.5, 0.5)]
+    for i, corner in enumerate(corners):
+        m.point_on_plane(f"leg {i}", m.ground, "top", corner, (0, 0, 1))
+    system = m.system()
+    q, v = system.reference, jnp.zeros(system.nv)
+    mobility = br.mobility(system, q)
+    assert (mobility.dof, mobility.redundant) == (3, 1)
+    _, legs = forces(system, q, v)
+    up = np.array([legs[f"leg {i}"].force[2] for i in range(4)])
+    np.testing.assert_allclose(up.sum(), 98.1, atol=1e-9)
+    np.testing.assert_allclose(up, 98.1 / 4, atol=1e-9)  # the least of all that are possible
+    assert not any(np.all(legs[f"leg {i}"].determinate) for i in range(4))
+    assert all(np.all(legs[f"leg {i}"].determinate[:2]) for i in range(4))
+
+
+def parallelogram(extra):
+    m = br.Mechanism(gravity=(0, -9.81), planar=True, name="parallelogram")
+    tops = [np.array([x, 0.0]) + 0.4 * np.array([np.sin(0.5), np.cos(0.5)]) for x in (0.0, 0.3, 0.6)]
+    m.body("coupler", br.rod(tops[0], tops[2], 2.0))
+    for i, x in enumerate((0.0, 0.3, 0.6)):
+        if i == 1 and not extra:
+            continue
+        m.body(f"rocker {i}", br.rod((x, 0), tops[i], 1.0 if i != 1 else 1e-9))
+        m.revolute(f"A{i}", m.ground, f"rocker {i}", (x, 0))
+        m.revolute(f"B{i}", f"rocker {i}", "coupler", tops[i])
+    return m
+
+
+def test_parallelogram_with_a_redundant_rocker():
+    """The third rocker has no weight to speak of: nothing but the loads changes, and only their sum is known."""
+    systems = {extra: parallelogram(extra).system() for extra in (False, True)}
+    results = {}
+    for extra, system in systems.items():
+        # All rockers turn at 3 rad/s, and the coupler follows their ends.
+        arms = system.model.home - jnp.array(
+            [[float(n[-1]) * 0.3 if n[-1].isdigit() else 0.3, 0, 0] for n in system.model.names]
+        )
+        spin = jnp.array([[0.0 if n == "coupler" else 3.0] for n in system.model.names])
+        linear = 3.0 * jnp.stack([-arms[:, 1], arms[:, 0], 0 * arms[:, 0]], axis=1)
+        twists = jnp.concatenate([linear, jnp.zeros_like(arms[:, :2]), spin], axis=1)
+        v = system.velocities_of(system.reference, twists)
+        results[extra] = (v, *forces(system, system.reference, v))
+    assert br.mobility(systems[True], systems[True].reference).redundant == 1
+    plain, redundant = results[False], results[True]
+    a0 = [
+        s.twist_rates(s.reference, r[0], r[1].acceleration)[0]
+        for s, r in ((systems[e], results[e]) for e in (False, True))
+    ]
+    np.testing.assert_allclose(a0[1], a0[0], atol=1e-6)
+    pins = [sum(np.asarray(r[2][n].force) for n in r[2] if n[0] == "B") for r in (plain, redundant)]
+    np.testing.assert_allclose(pins[1], pins[0], atol=1e-6)
+    assert np.all(plain[2].all.determinate)
+    assert not np.all(redundant[2]["B1"].determinate)
+
+
+def test_structure_that_cannot_move_is_no_error():
+    m = br.Mechanism(gravity=(0, -9.81), planar=True, name="truss")
+    m.body("a", br.rod((0, 0), (1, 1), 1.0))
+    m.body("b", br.rod((2, 0), (1, 1), 1.0))
+    m.revolute("A", m.ground, "a", (0, 0))
+    m.revolute("B", m.ground, "b", (2, 0))
+    m.revolute("C", "a", "b", (1, 1))
+    system = m.system("absolute")
+    mobility = br.mobility(system, system.reference)
+    assert mobility.dof == 0
+    assert "cannot move" in str(mobility)
+    _, reactions = forces(system, system.reference, jnp.zeros(6))
+    np.testing.assert_allclose(reactions["A"].force + reactions["B"].force, [0.0, 2 * 9.81], atol=1e-9)
+    np.testing.assert_allclose(reactions["C"].force[1], 0.0, atol=1e-9)  # by symmetry
