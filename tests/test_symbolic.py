@@ -1,5 +1,6 @@
 """Systems from SymPy against hand-written ones, and formulas against numbers."""
 
+import functools
 import importlib.util
 import itertools
 import sys
@@ -168,12 +169,15 @@ def numbers(system, states, solve=True):
 
 
 def assert_formulas_hold(formulas, system, states, expected, tolerance=1e-10):
-    functions = {name: formulas.function(name) for name in expected if hasattr(formulas, name)}
-    values = eqx.filter_jit(
-        lambda s: {name: jax.vmap(lambda *x, f=f: f(s, *x))(*states) for name, f in functions.items()}
-    )
+    chosen = {name: getattr(formulas, name) for name in expected if hasattr(formulas, name)}
+
+    @eqx.filter_jit
+    def values(system):
+        return {name: jax.vmap(functools.partial(system.evaluate, matrix))(*states) for name, matrix in chosen.items()}
+
     for name, value in values(system).items():
-        np.testing.assert_allclose(value, expected[name], rtol=tolerance, atol=tolerance, err_msg=name)
+        number = expected[name].reshape(value.shape)
+        np.testing.assert_allclose(value, number, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
 WRITTEN_TWICE = {
@@ -209,12 +213,13 @@ def test_bearing_forces_of_the_pendulum(pendulum_formulas, reference):
     q, v = [p["l"] * s, -p["l"] * c, p["theta"]], [p["omega"] * p["l"] * c, p["omega"] * p["l"] * s, p["omega"]]
     state = tuple(map(jnp.array, (q, v, [p["tau"]])))
     for name, key in zip(NAMES, ("acc", "Qcon", "lambda_eq_fx_fy"), strict=True):
-        np.testing.assert_allclose(formulas.function(name)(system, *state), known[key], rtol=1e-12)
+        np.testing.assert_allclose(system.evaluate(getattr(formulas, name), *state)[:, 0], known[key], rtol=1e-12)
         np.testing.assert_allclose(getattr(br.forward_dynamics(system, *state), name), known[key], rtol=1e-12)
     matrix, mass = formulas.constraint_matrix, formulas.mass_matrix
     gain = matrix.T * (matrix * mass.inv() * matrix.T).inv()
     np.testing.assert_allclose(system.evaluate(gain, *state), known["K"], rtol=1e-12)
-    np.testing.assert_allclose(-formulas.function("constraint_acceleration")(system, *state), known["B"], rtol=1e-12)
+    target = system.evaluate(formulas.constraint_acceleration, *state)[:, 0]
+    np.testing.assert_allclose(target, -np.array(known["B"]), rtol=1e-12)
 
 
 def test_published_formulas_of_the_pendulum_with_their_slips_corrected(pendulum_formulas):
@@ -226,8 +231,8 @@ def test_published_formulas_of_the_pendulum_with_their_slips_corrected(pendulum_
     ])  # fmt: skip
     assert sp.expand(pendulum_formulas.constraint_force - published) == sp.zeros(3, 1)
     assert "x: -3*g*m*sin(theta)*cos(theta)/4 - l*m*sin(theta)*theta'**2" in str(pendulum_formulas)
-    assert pendulum_formulas.latex().startswith(r"A^{\mathsf{T}} \lambda = \left[\begin{matrix}")
-    assert r"\dot{\theta}^{2}" in pendulum_formulas.latex("acceleration")
+    assert pendulum_formulas.latex().startswith(r"\begin{aligned}\dot{v} &= \left[\begin{matrix}")
+    assert r"\dot{\theta}^{2}" in pendulum_formulas.latex()
     (needed,) = sp.solve(pendulum_formulas.constraint_force[0], tau)
     assert sp.simplify(needed - m * l * s * (g + 4 * l * w**2 / (3 * c))) == 0
 
@@ -333,14 +338,15 @@ BAD = {
     "unknown symbols": (
         {"potential_energy": extra * y + F, "constraints": [x - extra, theta.diff(t, 2)]},
         [
-            "extra in potential_energy, constraints[0] is neither",
-            "F(t) in potential_energy",
-            "Derivative(theta(t), (t, 2))",
+            "potential_energy: extra is no coordinate, velocity, input, parameter or time",
+            "potential_energy: F(t) is no",
+            "constraints[0]: extra is no",
+            "constraints[1]: Derivative(theta(t), (t, 2)) is no",
         ],
     ),
     "another symbol of that name": (
         {"potential_energy": sp.Symbol("m", positive=True) * y},
-        ["m in", "other assumptions"],
+        ["potential_energy: m is no", "other assumptions"],
     ),
     "no kinetic energy": ({"kinetic_energy": None}, ["`kinetic_energy` is missing"]),
     "no velocity": ({"kinetic_energy": x**2}, ["kinetic_energy contains no velocity"]),
@@ -359,11 +365,17 @@ BAD = {
         {"constraints": ["x - y", x < y, sp.nan, sp.Matrix([x, y])]},
         ["'x - y'", "x(t) < y(t)", "nan is not a finite", "Matrix"],
     ),
-    "no number": ({"parameters": {m: "2", l: np.nan, g: [1.0], tau: sp.pi * x}}, ["'2'", "nan", "[1.0]", "pi*x(t)"]),
-    "no symbol": ({"parameters": {"m": 2.0, m: 1.0}, "inputs": [2 * tau]}, ["parameters: 'm'", "inputs: 2*tau"]),
-    "two meanings": ({"inputs": [m]}, ["the symbol m is given twice"]),
-    "two of one name": ({"parameters": {m: 1.0, sp.Symbol("m", real=True): 1.0}}, ["the parameter m is given twice"]),
-    "velocities": ({"velocities": [x.diff()]}, ["velocities: 1 for 3 coordinates"]),
+    "no number": (
+        {"parameters": {m: "two", l: np.nan, g: [1.0], tau: sp.pi * x}},
+        ["'two'", "nan", "[1.0]", "pi*x(t)"],
+    ),
+    "no symbol": (
+        {"parameters": {"m": 2.0, m: 1.0}, "inputs": [2 * tau]},
+        ["'m' is not a SymPy symbol", "2*tau is not a SymPy symbol"],
+    ),
+    "two meanings": ({"inputs": [m]}, ["m has two meanings"]),
+    "two of one name": ({"parameters": {m: 1.0, sp.Symbol("m", real=True): 1.0}}, ["m has two meanings"]),
+    "velocities": ({"velocities": [x.diff()]}, ["1 velocities for 3 coordinates"]),
     "time": ({"time": sp.Symbol("s")}, ["x(t) is not a function of s alone", "theta(t) is not"]),
     "names": ({"constraint_names": ["pivot"]}, ["`constraint_names` has 1 names for 2 rows"]),
 }
@@ -378,15 +390,13 @@ def test_bad_input_names_every_culprit(case):
     assert len(error.value.problems) >= len(culprits) or case == "another symbol of that name"
 
 
-def test_bad_input_elsewhere(pendulum_formulas):
+def test_bad_input_elsewhere():
     with pytest.raises(br.ModelError, match="a is a plain symbol, give its rate in `velocities`"):
         symbolic.System([sp.Symbol("a")], kinetic_energy=x.diff() ** 2)
-    with pytest.raises(br.ModelError, match="`coordinates` is empty"):
+    with pytest.raises(br.ModelError, match="kinetic_energy contains no velocity"):
         symbolic.System([], kinetic_energy=1)
     with pytest.raises(br.ModelError, match="no parameter is called 'mass'; there are: m, l, g"):
         pendulum().replace(mass=1.0)
-    with pytest.raises(br.ModelError, match="no formula is called 'force'"):
-        pendulum_formulas.latex("force")
     with pytest.raises(br.ModelError, match=r"needs a symbolic\.System, got KnifeEdge"):
         symbolic.explicit(KnifeEdge())
     with pytest.raises(br.ModelError, match="`constraints` fails: NameError"):

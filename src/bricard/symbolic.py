@@ -21,7 +21,7 @@ import bricard.system
 from bricard.equations.dynamics import check_motion_determined
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import rank
-from bricard.errors import ModelError, is_concrete
+from bricard.errors import ModelError, as_vector
 from bricard.system import Matrix, Scalar, Vector
 
 try:
@@ -77,22 +77,21 @@ class System(bricard.system.System):
         time: Expr = None,
         constraint_names: Sequence[str] | None = None,
     ):
-        parameters = parameters or {}
-        symbols = _read_symbols(coordinates, velocities, inputs, parameters, time)
+        symbols = _read_symbols(coordinates, velocities, inputs, parameters or {}, time)
         self.expressions = _read_expressions(
             symbols, kinetic_energy, potential_energy, constraints, velocity_constraints, applied_force
         )
-        self.parameters = {p.name: _number(x) for p, x in parameters.items()}
+        self.parameters = {p.name: _number(x) for p, x in (parameters or {}).items()}
         self.coordinates = tuple(x.name for x in coordinates)  # pyright: ignore
         self.constraint_names = None if constraint_names is None else tuple(constraint_names)  # pyright: ignore
         self.inputs = tuple(x.name for x in inputs)  # pyright: ignore
 
     def replace(self, **parameters: Any) -> System:
         """The same system with other values of some parameters."""
-        unknown = [name for name in parameters if name not in self.parameters]
+        known = ", ".join(self.parameters) or "none"
+        unknown = [f"no parameter is called {n!r}; there are: {known}" for n in parameters if n not in self.parameters]
         if unknown:
-            known = ", ".join(self.parameters) or "none"
-            raise ModelError("System.replace", [f"no parameter is called {n!r}; there are: {known}" for n in unknown])
+            raise ModelError("System.replace", unknown)
         values = {name: _number(value) for name, value in parameters.items()}
         return eqx.tree_at(lambda system: system.parameters, self, {**self.parameters, **values})
 
@@ -107,14 +106,13 @@ class System(bricard.system.System):
 
     def velocity_constraints(self, q, t):
         rates = self.expressions.velocity_constraints
-        matrix = _jacobian(rates, self.expressions.symbols.v)
-        return self.evaluate(matrix, q, t=t), -self.evaluate(rates, q, t=t)[:, 0]
+        return self.evaluate(_jacobian(rates, self.expressions.symbols.v), q, t=t), -self.evaluate(rates, q, t=t)[:, 0]
 
     def applied_force(self, q, v, t):
         return self.evaluate(self.expressions.applied_force, q, v, t=t)[:, 0]
 
     def input_matrix(self, q, t):
-        return self.evaluate(_jacobian(self.expressions.applied_force, self.expressions.symbols.u), q, t=t)
+        return self.evaluate(_jacobian(self.expressions.applied_force, self.expressions.symbols.inputs), q, t=t)
 
     def evaluate(self, matrix: Expr, q: Vector, v: Any = None, u: Any = None, t: Scalar = 0.0) -> Matrix:
         """A SymPy matrix of coordinates, velocities, inputs, time and parameters as a JAX array of the same shape.
@@ -122,8 +120,8 @@ class System(bricard.system.System):
         `v` (nv,) and `u` (nu,) are zero if not given. Works under `jit`, `vmap` and `grad`.
         """
         symbols = self.expressions.symbols
-        v = jnp.zeros(len(symbols.v)) if v is None else v
-        u = jnp.zeros(len(symbols.u)) if u is None else u
+        v = jnp.zeros(len(symbols.velocities)) if v is None else v
+        u = jnp.zeros(len(symbols.inputs)) if u is None else u
         values = [self.parameters[p.name] for p in symbols.parameters]
         function = _compiled(symbols.arguments, sp.ImmutableMatrix(matrix).xreplace(symbols.stand_ins))
         return jnp.array(function(*q, *v, *u, t, *values), dtype=float).reshape(matrix.shape)
@@ -136,12 +134,20 @@ def _compiled(arguments: tuple[Expr, ...], matrix: Expr) -> Callable[..., list]:
     return sp.lambdify(arguments, list(matrix.xreplace(long)), modules="jax", cse=True, dummify=True)
 
 
+def _number(x: Any) -> Float[Array, ""]:
+    return as_vector([float(x) if isinstance(x, sp.Expr) else x], 1, "parameter")[0]
+
+
+def _jacobian(column: Expr, wrt: Sequence[Expr]) -> Expr:
+    return sp.ImmutableMatrix(column.rows, len(wrt), lambda i, j: column[i, 0].diff(wrt[j]))
+
+
 # -- reading what a user wrote -----------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Symbols:
-    """The user's symbols, and a stand-in for each: `x(t)` itself would not be constant when only `t` varies."""
+    """The user's symbols, and stand-ins for `q` and `v`: `x(t)` itself would not be constant when only `t` varies."""
 
     coordinates: tuple[Expr, ...]
     velocities: tuple[Expr, ...]
@@ -149,35 +155,33 @@ class Symbols:
     time: Expr
     parameters: tuple[Expr, ...]
 
-    @functools.cached_property
-    def originals(self) -> tuple[Expr, ...]:
-        """All of the user's symbols: `q`, `v`, `u`, `t`, parameters."""
-        return (*self.coordinates, *self.velocities, *self.inputs, self.time, *self.parameters)
+    @property
+    def q(self) -> tuple[Expr, ...]:
+        return tuple(_stand_in("q", i, bool(x.is_positive)) for i, x in enumerate(self.coordinates))
+
+    @property
+    def v(self) -> tuple[Expr, ...]:
+        return tuple(_stand_in("v", i, False) for i in range(len(self.coordinates)))
 
     @functools.cached_property
     def arguments(self) -> tuple[Expr, ...]:
-        """All stand-ins, in the same order."""
-        return tuple(_stand_in(i, bool(x.is_positive)) for i, x in enumerate(self.originals))
+        return (*self.q, *self.v, *self.inputs, self.time, *self.parameters)
 
     @functools.cached_property
     def stand_ins(self) -> dict[Expr, Expr]:
         """From the user's symbols to the stand-ins."""
         rates = {c.diff(self.time): v for c, v in zip(self.coordinates, self.v, strict=True) if not c.is_Symbol}
-        return {**rates, **dict(zip(self.originals, self.arguments, strict=True))}
+        return rates | dict(zip((*self.coordinates, *self.velocities), (*self.q, *self.v), strict=True))
 
     def restore(self, x: Expr) -> Expr:
         """From the stand-ins back to the user's symbols."""
-        return x.xreplace(dict(zip(self.arguments, self.originals, strict=True)))
-
-    q = property(lambda self: self.arguments[: len(self.coordinates)])
-    v = property(lambda self: self.arguments[len(self.coordinates) : 2 * len(self.coordinates)])
-    u = property(lambda self: self.arguments[2 * len(self.coordinates) :][: len(self.inputs)])
+        return x.xreplace(dict(zip((*self.q, *self.v), (*self.coordinates, *self.velocities), strict=True)))
 
 
 @functools.cache
-def _stand_in(i: int, positive: bool) -> Expr:
+def _stand_in(kind: str, i: int, positive: bool) -> Expr:
     """One and the same symbol for each place, so that equal systems are equal and compiled once."""
-    return sp.Dummy(f"z{i}", positive=True) if positive else sp.Dummy(f"z{i}", real=True)
+    return sp.Dummy(f"{kind}{i}", real=True, positive=positive or None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,130 +197,97 @@ class Expressions:
 
 
 def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
-    coordinates, inputs = tuple(coordinates), tuple(inputs)
     functions = [c for c in coordinates if isinstance(c, AppliedUndef)]
     time = time if time is not None else functions[0].args[0] if functions else sp.Symbol("t")
     names = (sp.Symbol, AppliedUndef)
-    kinds = {"coordinates": names, "velocities": (*names, sp.Derivative), "inputs": names}
-    given = {"coordinates": coordinates, "velocities": () if velocities is None else velocities, "inputs": inputs}
-    given |= {"time": [time], "parameters": parameters}
-    problems = [] if coordinates else ["`coordinates` is empty"]
-    for label, symbols in given.items():
-        odd = [x for x in symbols if not isinstance(x, kinds.get(label, sp.Symbol))]
-        problems += [f"{label}: {x!r} is not a SymPy symbol" for x in odd]
-    problems += [f"coordinates: {c} is not a function of {time} alone" for c in functions if c.args != (time,)]
+    kinds = [(coordinates, names), (() if velocities is None else velocities, (*names, sp.Derivative)), (inputs, names)]
+    kinds += [([time], sp.Symbol), (parameters, sp.Symbol)]
+    problems = [f"{x!r} is not a SymPy symbol" for given, kind in kinds for x in given if not isinstance(x, kind)]
+    problems += [f"{c} is not a function of {time} alone" for c in functions if c.args != (time,)]
     if velocities is None:
-        plain = [c for c in coordinates if c not in functions]
-        problems += [f"coordinates: {c} is a plain symbol, give its rate in `velocities`" for c in plain]
-        velocities = [c.diff(time) for c in functions] if not problems else []
+        problems += [f"{c} is a plain symbol, give its rate in `velocities`" for c in coordinates if c not in functions]
+        velocities = [] if problems else [c.diff(time) for c in functions]
     elif len(velocities) != len(coordinates):
-        problems.append(f"velocities: {len(velocities)} for {len(coordinates)} coordinates")
-    bad = {p: x for p, x in parameters.items() if not _is_number(x)}
-    problems += [f"parameters: the value of {p} must be a finite number, not {x!r}" for p, x in bad.items()]
-    result = Symbols(coordinates, tuple(velocities), inputs, time, tuple(parameters))
-    for label, symbols in (("symbol", result.originals), ("parameter", [str(p) for p in parameters])):
-        repeated = sorted({str(x) for x in symbols if list(symbols).count(x) > 1})
-        problems += [f"the {label} {x} is given twice" for x in repeated]
+        problems.append(f"{len(velocities)} velocities for {len(coordinates)} coordinates")
+    result = Symbols(tuple(coordinates), tuple(velocities), tuple(inputs), time, tuple(parameters))
+    given = [str(x) for x in (*coordinates, *velocities, *inputs, time, *parameters)]
+    problems += [f"{x} has two meanings" for x in dict.fromkeys(given) if given.count(x) > 1]
+    for p, value in parameters.items():
+        try:
+            _number(value)
+        except (TypeError, ModelError):
+            problems.append(f"the value of {p} must be a finite number, not {value!r}")
     if problems:
         raise ModelError("symbolic.System", problems)
     return result
 
 
 def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocity_constraints, force) -> Expressions:
-    v, u = set(symbols.v), set(symbols.u)
-    problems: list[str] = []
-    strangers: dict[Expr, list[str]] = {}
+    v, u = set(symbols.v), set(symbols.inputs)
+    problems = ["`kinetic_energy` is missing"] if kinetic is None else []
 
-    def read(label: str, value: Expr, forbidden: set[Expr]) -> Expr:
-        try:
-            original: Expr = sp.sympify(value, strict=True)
-        except sp.SympifyError:
-            original = None
-        if isinstance(original, sp.Equality):
-            original = original.lhs - original.rhs  # pyright: ignore[reportOperatorIssue]
-        if isinstance(original, sp.MatrixBase) and original.shape == (1, 1):
-            original = original[0, 0]  # `v.T * M * v / 2` is a matrix
-        if not isinstance(original, sp.Expr) or original.is_Matrix or original.has(sp.nan, sp.oo, sp.zoo):
-            problems.append(f"{label}: {value!r} is not a finite SymPy expression")
-            return sp.S.Zero
-        original = original.doit()
-        result = original.xreplace(symbols.stand_ins)
-        unknown = (original.atoms(sp.Derivative) - symbols.stand_ins.keys()) | result.atoms(AppliedUndef)
-        for x in unknown | (result.free_symbols - set(symbols.arguments)):
-            strangers.setdefault(symbols.restore(x), []).append(label)
-        misplaced = sorted(str(symbols.restore(x)) for x in result.free_symbols & forbidden)
-        problems.extend(f"{label} must not depend on {x}" for x in misplaced)
-        return result
+    def read(label: str, values: Rows, forbidden: set[Expr]) -> Expr:
+        rows = []
+        for i, value in enumerate(values):
+            name = label.format(i)
+            try:
+                x: Expr = sp.sympify(value, strict=True)
+            except sp.SympifyError:
+                x = None
+            if isinstance(x, sp.Equality):
+                x = x.lhs - x.rhs  # pyright: ignore[reportOperatorIssue]
+            if isinstance(x, sp.MatrixBase) and x.shape == (1, 1):
+                x = x[0, 0]  # `v.T * M * v / 2` is a matrix
+            if not isinstance(x, sp.Expr) or x.is_Matrix or x.has(sp.nan, sp.oo, sp.zoo):
+                problems.append(f"{name}: {value!r} is not a finite SymPy expression")
+                x = sp.S.Zero
+            x = x.doit()
+            row = x.xreplace(symbols.stand_ins)
+            used = row.free_symbols | row.atoms(AppliedUndef) | x.atoms(sp.Derivative) - symbols.stand_ins.keys()
+            for stranger in sorted(used - set(symbols.arguments), key=str):
+                alike = any(str(stranger) == str(known) for known in symbols.arguments)
+                hint = " (the one of that name has other assumptions)" if alike else ""
+                problems.append(f"{name}: {stranger} is no coordinate, velocity, input, parameter or time{hint}")
+            misplaced = sorted(str(symbols.restore(y)) for y in used & forbidden)
+            problems.extend(f"{name} must not depend on {y}" for y in misplaced)
+            rows.append(row)
+        return sp.ImmutableMatrix(len(rows), 1, rows)
 
-    def column(label: str, values: Rows, forbidden: set[Expr]) -> Expr:
-        entries = [read(f"{label}[{i}]", value, forbidden) for i, value in enumerate(values)]
-        return sp.ImmutableMatrix(len(entries), 1, entries)
-
-    def need_linear(label: str, rows: Expr, wrt: Sequence[Expr], what: str) -> None:
-        slopes = _jacobian(rows, wrt).applyfunc(sp.expand)
-        bent = [label.format(i) for i in range(rows.rows) if slopes[i, :].free_symbols & set(wrt)]
-        problems.extend(f"{x} is not {what}" for x in dict.fromkeys(bent))
-
-    if kinetic is None:
-        problems.append("`kinetic_energy` is missing")
-    force = list(force) or [0] * len(symbols.q)
-    if len(force) != len(symbols.q):
-        problems.append(f"applied_force has {len(force)} entries for {len(symbols.q)} coordinates")
+    n, force = len(symbols.coordinates), list(force)
+    if force and len(force) != n:
+        problems.append(f"applied_force has {len(force)} entries for {n} coordinates")
     result = Expressions(
         symbols,
-        kinetic_energy=sp.ImmutableMatrix([[read("kinetic_energy", 0 if kinetic is None else kinetic, u)]]),
-        potential_energy=sp.ImmutableMatrix([[read("potential_energy", potential, u | v)]]),
-        constraints=column("constraints", constraints, u | v),
-        velocity_constraints=column("velocity_constraints", velocity_constraints, u),
-        applied_force=column("applied_force", force, set()),
+        kinetic_energy=read("kinetic_energy", [0 if kinetic is None else kinetic], u),
+        potential_energy=read("potential_energy", [potential], u | v),
+        constraints=read("constraints[{}]", constraints, u | v),
+        velocity_constraints=read("velocity_constraints[{}]", velocity_constraints, u),
+        applied_force=read("applied_force[{}]", force or [0] * n, set()),
     )
     momentum = _jacobian(result.kinetic_energy, symbols.v).T
     if kinetic is not None and momentum.is_zero_matrix:
         problems.append("kinetic_energy contains no velocity")
-    need_linear("kinetic_energy", momentum, symbols.v, "quadratic in the velocities")
-    need_linear("velocity_constraints[{}]", result.velocity_constraints, symbols.v, "linear in the velocities")
-    need_linear("applied_force[{}]", result.applied_force, symbols.u, "linear in the inputs")
-    for x, labels in sorted(strangers.items(), key=str):
-        alike = any(str(x) == str(y) for y in symbols.originals)
-        hint = " (the symbol of that name has other assumptions)" if alike else ""
-        where = ", ".join(labels)
-        problems.append(f"{x} in {where} is neither coordinate, velocity, input, parameter nor time{hint}")
+    for label, rows, wrt in (
+        ("kinetic_energy is not quadratic in the velocities", momentum, symbols.v),
+        ("velocity_constraints[{}] is not linear in the velocities", result.velocity_constraints, symbols.v),
+        ("applied_force[{}] is not linear in the inputs", result.applied_force, symbols.inputs),
+    ):
+        slopes = _jacobian(rows, wrt).applyfunc(sp.expand)
+        problems += [label.format(i) for i in range(rows.rows) if slopes[i, :].has(*wrt)]
     if problems:
-        raise ModelError("symbolic.System", problems)
+        raise ModelError("symbolic.System", list(dict.fromkeys(problems)))
     return result
-
-
-def _number(x: Any) -> Float[Array, ""]:
-    return jnp.asarray(float(x) if isinstance(x, sp.Expr) else x, dtype=float)
-
-
-def _is_number(x: Any) -> bool:
-    try:
-        return np.shape(x) == () and not isinstance(x, str) and bool(not is_concrete(x) or np.isfinite(float(x)))
-    except (TypeError, ValueError):
-        return False
-
-
-def _jacobian(column: Expr, wrt: Sequence[Expr]) -> Expr:
-    return sp.ImmutableMatrix(column.rows, len(wrt), lambda i, j: column[i, 0].diff(wrt[j]))
 
 
 # -- formulas ----------------------------------------------------------------------------------------------------------
 
-_LATEX = {
-    "mass_matrix": "M",
-    "bias": "h",
-    "constraint_matrix": "A",
-    "constraint_acceleration": "b",
-    "acceleration": r"\dot{v}",
-    "multipliers": r"\lambda",
-    "constraint_force": r"A^{\mathsf{T}} \lambda",
-}
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Formulas:
-    """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones."""
+    """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones.
+
+    For numbers: `system.evaluate(formulas.constraint_force, q, v, u, t)`.
+    """
 
     system: System
     mass_matrix: Expr
@@ -336,43 +307,28 @@ class Formulas:
     rows: tuple[int, ...]
     """The independent constraint rows; the others follow from them."""
 
-    def function(self, name: str) -> Callable[..., Array]:
-        """The formula called `name` as a JAX function `(system, q, v, u=None, t=0.0)`; columns become vectors."""
-        matrix = self._formula(name)
-
-        def evaluate(system: System, q: Vector, v: Vector, u: Vector | None = None, t: Scalar = 0.0) -> Array:
-            u = jnp.zeros(system.nu) if u is None else u
-            value = system.evaluate(matrix, system.vector(q), system.vector(v, "v"), system.vector(u, "u"), t)
-            return value if name in ("mass_matrix", "constraint_matrix") else value[:, 0]
-
-        return evaluate
-
-    def latex(self, name: str = "constraint_force") -> str:
-        """The formula called `name` as a LaTeX equation."""
-        formula = self._formula(name)
-        return f"{_LATEX[name]} = {vlatex(formula)}"
+    def latex(self) -> str:
+        """The main formulas as LaTeX, each a line of an aligned equation."""
+        named = {r"\dot{v}": self.acceleration, r"\lambda": self.multipliers, r"A^T \lambda": self.constraint_force}
+        lines = [f"{name} &= {vlatex(formula)}" for name, formula in named.items()]
+        return r"\begin{aligned}" + " \\\\\n".join(lines) + r"\end{aligned}"
 
     def __str__(self) -> str:
         lines = []
         for name in ("acceleration", "constraint_force", "multipliers"):
             labels = self.system.row_names if name == "multipliers" else self.system.coordinates
             lines.append(name.replace("_", " ") + ":")
-            lines += [f"  {label}: {vsstrrepr(x)}" for label, x in zip(labels, self._formula(name), strict=True)]
+            lines += [f"  {label}: {vsstrrepr(x)}" for label, x in zip(labels, getattr(self, name), strict=True)]
         return "\n".join(lines)
-
-    def _formula(self, name: str) -> Expr:
-        if name not in _LATEX:
-            raise ModelError("Formulas", [f"no formula is called {name!r}; there are: {', '.join(_LATEX)}"])
-        return getattr(self, name)
 
 
 def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
     """Accelerations, multipliers and constraint forces of a small system as formulas of the state and the inputs.
 
-    Of dependent constraint rows the shortest are used. Which ones depend on others is decided at the configuration `q`
-    and the time `t`; without `q`, at a random one. Give a `q` that meets the constraints, and is no singular position,
-    if rows depend on each other only where the constraints are met, as with parallel cranks; then the formulas hold
-    only there. Takes seconds for five coordinates and rows together, or ten if the mass matrix is diagonal.
+    Of dependent constraint rows the shortest are used. Which rows depend on others is decided at the configuration `q`
+    and the time `t`; without `q`, at a random state. If rows depend on each other only where the constraints are met,
+    as with parallel cranks, give a `q` that meets them and is no singular position; the formulas hold only there then.
+    Takes seconds for five coordinates and rows together, or for ten if the mass matrix is diagonal.
     """
     if not isinstance(system, System):
         raise ModelError("explicit", [f"needs a symbolic.System, got {type(system).__name__}"])
@@ -380,7 +336,7 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
 
     def rate(column: Expr) -> Expr:
         """Time derivative at constant velocity."""
-        return _jacobian(column, symbols.q) * sp.Matrix(symbols.v) + column.diff(symbols.stand_ins[symbols.time])
+        return _jacobian(column, symbols.q) * sp.Matrix(symbols.v) + column.diff(symbols.time)
 
     momentum = _jacobian(e.kinetic_energy, symbols.v).T
     slope = _jacobian(e.kinetic_energy - e.potential_energy, symbols.q).T
@@ -393,14 +349,14 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
     mass, bias, force, matrix, target = map(algebra.encode, given)
     shortest_first = sorted(range(rows.rows), key=lambda i: sp.count_ops(rows[i, 0]))
     kept = _independent_rows(system, shortest_first, q, t)
-    n, r, m = len(symbols.q), len(kept), rows.rows
+    n, r, m = len(symbols.coordinates), len(kept), rows.rows
     basis = matrix.extract(kept, range(n))
     kkt = mass.hstack(-basis.transpose()).vstack(basis.hstack(DomainMatrix.zeros((r, r), algebra.field)))
     solution = algebra.solve(kkt, (force - bias).vstack(target.extract(kept, [0])))
     acceleration, loads = solution.extract(range(n), [0]), solution.extract(range(n, n + r), [0])
     multipliers = algebra.decode(loads)
     reaction = algebra.decode(basis.transpose()) * multipliers
-    if sum(len(x.numer) for x in loads.to_list_flat()) < 100:
+    if sum(len(x.numer) for x in loads.to_list_flat()) < 300:
         # Multiplied out, much may cancel. Of a long formula it would only take time.
         pairs = zip(reaction, algebra.decode(basis.transpose() * loads), strict=True)
         reaction = sp.Matrix(n, 1, [min(pair, key=sp.count_ops) for pair in pairs])
@@ -415,24 +371,16 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
 
 
 def _independent_rows(system: System, order: Sequence[int], q: Vector | None, t: Scalar) -> list[int]:
-    """The first rows in this order that are independent, at `q` or, without it, at the best of three random states."""
-    random = np.random.default_rng(0)
-    states: Any = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)]
-    choices = []
-    for state in states if q is None else [(q, t)]:
-        q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
-        scaled = _scaled_constraints(system, q, t)
-        kept = jnp.zeros(scaled.shape[0], dtype=bool)
-        for i in order:
-            more = kept.at[i].set(True)
-            kept = more if rank(jnp.where(more[:, None], scaled, 0.0)) > jnp.sum(kept) else kept
-        if np.all(np.isfinite(scaled)):
-            choices.append((np.flatnonzero(kept).tolist(), q, t))
-    if not choices:
-        raise ModelError("explicit", ["the constraints are not finite at this `q`: give another one"])
-    rows, *state = max(choices, key=lambda choice: len(choice[0]))
-    check_motion_determined(system, *state)
-    return rows
+    """The first rows in this order that are independent, at `q` or, without it, at a random state."""
+    state: Any = (np.random.default_rng(0).uniform(0.2, 1.2, system.nq), 0.7) if q is None else (q, t)
+    q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
+    check_motion_determined(system, q, t)
+    scaled = _scaled_constraints(system, q, t)
+    kept = jnp.zeros(scaled.shape[0], dtype=bool)
+    for i in order:
+        more = kept.at[i].set(True)
+        kept = more if rank(jnp.where(more[:, None], scaled, 0.0)) > jnp.sum(kept) else kept
+    return np.flatnonzero(kept).tolist()
 
 
 @eqx.filter_jit
