@@ -413,6 +413,12 @@ class Mechanism:
             return relative(model, cut)
         return absolute(model) if coordinates == "absolute" else natural(model)
 
+    def to_mjcf(self) -> str:
+        """The mechanism as an MJCF document for MuJoCo; what it cannot express is refused by name."""
+        from bricard.mechanism.mjcf import mjcf
+
+        return mjcf(self)
+
     def check(self) -> None:
         """Raise a `ModelError` that lists all problems of the description, if there are any."""
         from bricard.mechanism.check import description_problems
