@@ -43,6 +43,7 @@ from bricard.errors import ModelError as ModelError  # noqa: E402
 from bricard.errors import RankError as RankError  # noqa: E402
 from bricard.errors import SimulationError as SimulationError  # noqa: E402
 from bricard.errors import UndeterminedMotionError as UndeterminedMotionError  # noqa: E402
+from bricard.io import load as load  # noqa: E402
 from bricard.mechanism import Mechanism as Mechanism  # noqa: E402
 from bricard.mechanism import box as box  # noqa: E402
 from bricard.mechanism import compound as compound  # noqa: E402

@@ -59,6 +59,7 @@ class Mechanism:
         self.motors: list[OnJoint] = []
         self.line_actuators: list[Line] = []
         self.sensors: list[SensorPart] = []
+        self.notes: list[str] = []
 
     # -- bodies ----------------------------------------------------------------------------------------------------
 
