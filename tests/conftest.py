@@ -7,7 +7,12 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_enable_x64", True)
 
 with install_import_hook("bricard", "beartype.beartype"):
-    import bricard  # noqa: F401
+    import bricard
+
+    for _name in bricard.__all__:  # names are imported when used: all of them now, under the hook
+        getattr(bricard, _name)
+    import bricard.report
+    import bricard.symbolic
 
 import json  # noqa: E402
 from pathlib import Path  # noqa: E402

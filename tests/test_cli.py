@@ -14,7 +14,8 @@ pytest.importorskip("typer", reason="the command line needs typer: pip install '
 from typer.testing import CliRunner
 
 import bricard
-from bricard.cli import BAD_USAGE, FAILED, INTERRUPTED, app
+from bricard.cli.commands import app
+from bricard.cli.terminal import BAD_USAGE, FAILED, INTERRUPTED
 
 SOURCE = Path(bricard.__file__).parent
 
@@ -122,6 +123,11 @@ class TestRun:
             np.testing.assert_array_equal(saved["t"], table[:, 0])
             np.testing.assert_array_equal(saved["q"], table[:, 1:3])
         assert (tmp_path / "out.svg").read_text().startswith("<?xml")
+
+    def test_a_start_beside_the_constraints_is_moved(self):
+        result = call("run", "slider-crank", "--q=0.3,-0.55")
+        assert result.exit_code == 0, result.output
+        assert "The start was moved onto the constraints." in result.stdout
 
     def test_a_failed_run_is_kept(self, model, tmp_path):
         page = tmp_path / "torn.html"

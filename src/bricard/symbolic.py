@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -35,6 +35,8 @@ except ImportError as error:
 
 Expr = Any
 """A SymPy expression or matrix. From users also a number, never a string: SymPy would execute it."""
+Rows = Any
+"""A list of expressions, or a SymPy column of them."""
 
 
 class System(bricard.system.System):
@@ -48,7 +50,8 @@ class System(bricard.system.System):
     - `velocity_constraints`: the same with velocities, in which they are linear (rolling, a knife edge);
     - `applied_force`: an entry for each coordinate, linear in the symbols given as `inputs`, which become `u`;
     - `parameters`: `{symbol: number}`. The numbers are leaves of the pytree, to vmap over and to differentiate by;
-      `system.replace(l=0.5)` is the same system with another value.
+      `system.replace(l=0.5)` is the same system with another value;
+    - `time`: what the coordinates are functions of; if they are plain symbols and it is not given, `Symbol("t")`.
     """
 
     parameters: dict[str, Float[Array, ""]]
@@ -65,9 +68,9 @@ class System(bricard.system.System):
         *,
         kinetic_energy: Expr = None,
         potential_energy: Expr = 0,
-        constraints: Iterable[Expr] = (),
-        velocity_constraints: Iterable[Expr] = (),
-        applied_force: Iterable[Expr] = (),
+        constraints: Rows = (),
+        velocity_constraints: Rows = (),
+        applied_force: Rows = (),
         inputs: Sequence[Expr] = (),
         parameters: Mapping[Expr, Any] | None = None,
         velocities: Sequence[Expr] | None = None,
@@ -128,7 +131,9 @@ class System(bricard.system.System):
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(arguments: tuple[Expr, ...], matrix: Expr) -> Callable[..., list]:
-    return sp.lambdify(arguments, list(matrix), modules="jax", cse=True, dummify=True)
+    # JAX takes no integers beyond 64 bits, which exact fractions may contain.
+    long = {x: sp.Float(x, 17) for x in matrix.atoms(sp.Rational) if max(abs(x.p), x.q) > 2**53}
+    return sp.lambdify(arguments, list(matrix.xreplace(long)), modules="jax", cse=True, dummify=True)
 
 
 # -- reading what a user wrote -----------------------------------------------------------------------------------------
@@ -188,13 +193,14 @@ class Expressions:
 
 
 def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
+    coordinates, inputs = tuple(coordinates), tuple(inputs)
     functions = [c for c in coordinates if isinstance(c, AppliedUndef)]
     time = time if time is not None else functions[0].args[0] if functions else sp.Symbol("t")
     names = (sp.Symbol, AppliedUndef)
     kinds = {"coordinates": names, "velocities": (*names, sp.Derivative), "inputs": names}
-    given = {"coordinates": coordinates, "velocities": velocities or (), "inputs": inputs}
+    given = {"coordinates": coordinates, "velocities": () if velocities is None else velocities, "inputs": inputs}
     given |= {"time": [time], "parameters": parameters}
-    problems = [] if len(coordinates) else ["`coordinates` is empty"]
+    problems = [] if coordinates else ["`coordinates` is empty"]
     for label, symbols in given.items():
         odd = [x for x in symbols if not isinstance(x, kinds.get(label, sp.Symbol))]
         problems += [f"{label}: {x!r} is not a SymPy symbol" for x in odd]
@@ -207,7 +213,7 @@ def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
         problems.append(f"velocities: {len(velocities)} for {len(coordinates)} coordinates")
     bad = {p: x for p, x in parameters.items() if not _is_number(x)}
     problems += [f"parameters: the value of {p} must be a finite number, not {x!r}" for p, x in bad.items()]
-    result = Symbols(tuple(coordinates), tuple(velocities), tuple(inputs), time, tuple(parameters))
+    result = Symbols(coordinates, tuple(velocities), inputs, time, tuple(parameters))
     for label, symbols in (("symbol", result.originals), ("parameter", [str(p) for p in parameters])):
         repeated = sorted({str(x) for x in symbols if list(symbols).count(x) > 1})
         problems += [f"the {label} {x} is given twice" for x in repeated]
@@ -228,19 +234,21 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
             original = None
         if isinstance(original, sp.Equality):
             original = original.lhs - original.rhs  # pyright: ignore[reportOperatorIssue]
-        if not isinstance(original, sp.Expr) or original.has(sp.nan, sp.oo, sp.zoo):
+        if isinstance(original, sp.MatrixBase) and original.shape == (1, 1):
+            original = original[0, 0]  # `v.T * M * v / 2` is a matrix
+        if not isinstance(original, sp.Expr) or original.is_Matrix or original.has(sp.nan, sp.oo, sp.zoo):
             problems.append(f"{label}: {value!r} is not a finite SymPy expression")
             return sp.S.Zero
         original = original.doit()
         result = original.xreplace(symbols.stand_ins)
         unknown = (original.atoms(sp.Derivative) - symbols.stand_ins.keys()) | result.atoms(AppliedUndef)
         for x in unknown | (result.free_symbols - set(symbols.arguments)):
-            strangers.setdefault(x, []).append(label)
+            strangers.setdefault(symbols.restore(x), []).append(label)
         misplaced = sorted(str(symbols.restore(x)) for x in result.free_symbols & forbidden)
         problems.extend(f"{label} must not depend on {x}" for x in misplaced)
         return result
 
-    def column(label: str, values: Iterable[Expr], forbidden: set[Expr]) -> Expr:
+    def column(label: str, values: Rows, forbidden: set[Expr]) -> Expr:
         entries = [read(f"{label}[{i}]", value, forbidden) for i, value in enumerate(values)]
         return sp.ImmutableMatrix(len(entries), 1, entries)
 
@@ -306,7 +314,7 @@ _LATEX = {
 }
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Formulas:
     """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones."""
 
@@ -333,20 +341,22 @@ class Formulas:
         matrix = self._formula(name)
 
         def evaluate(system: System, q: Vector, v: Vector, u: Vector | None = None, t: Scalar = 0.0) -> Array:
-            value = system.evaluate(matrix, jnp.asarray(q), jnp.asarray(v), u, t)
+            u = jnp.zeros(system.nu) if u is None else u
+            value = system.evaluate(matrix, system.vector(q), system.vector(v, "v"), system.vector(u, "u"), t)
             return value if name in ("mass_matrix", "constraint_matrix") else value[:, 0]
 
         return evaluate
 
     def latex(self, name: str = "constraint_force") -> str:
         """The formula called `name` as a LaTeX equation."""
-        return f"{_LATEX.get(name)} = {vlatex(self._formula(name))}"
+        formula = self._formula(name)
+        return f"{_LATEX[name]} = {vlatex(formula)}"
 
     def __str__(self) -> str:
-        coordinates, lines = self.system.coordinates, []
+        lines = []
         for name in ("acceleration", "constraint_force", "multipliers"):
-            labels = self.system.row_names if name == "multipliers" else coordinates
-            lines += [name.replace("_", " ") + ":"]
+            labels = self.system.row_names if name == "multipliers" else self.system.coordinates
+            lines.append(name.replace("_", " ") + ":")
             lines += [f"  {label}: {vsstrrepr(x)}" for label, x in zip(labels, self._formula(name), strict=True)]
         return "\n".join(lines)
 
@@ -356,12 +366,13 @@ class Formulas:
         return getattr(self, name)
 
 
-def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
+def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
     """Accelerations, multipliers and constraint forces of a small system as formulas of the state and the inputs.
 
-    Redundant constraint rows are left out; which ones are, is decided at the configuration `q` and time `t`, without
-    `q` at a random one. Give a `q` that meets the constraints, and is no singular position, if rows depend on each
-    other only when the constraints are met, as with parallel cranks: the formulas hold where they are met, then.
+    Of dependent constraint rows the shortest are used. Which ones depend on others is decided at the configuration `q`
+    and the time `t`; without `q`, at a random one. Give a `q` that meets the constraints, and is no singular position,
+    if rows depend on each other only where the constraints are met, as with parallel cranks; then the formulas hold
+    only there. Takes seconds for five coordinates and rows together, or ten if the mass matrix is diagonal.
     """
     if not isinstance(system, System):
         raise ModelError("explicit", [f"needs a symbolic.System, got {type(system).__name__}"])
@@ -374,30 +385,37 @@ def explicit(system: System, q: Vector | None = None, t: Scalar = 0.0) -> Formul
     momentum = _jacobian(e.kinetic_energy, symbols.v).T
     slope = _jacobian(e.kinetic_energy - e.potential_energy, symbols.q).T
     rows = sp.ImmutableMatrix(rate(e.constraints)).col_join(e.velocity_constraints)
-    motion = (_jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force)
-    algebra = _Algebra(*motion, *(constraint := (_jacobian(rows, symbols.v), -rate(rows))))
-    mass, bias, force, matrix, target = map(algebra.encode, (*motion, *constraint))
-    kept = _independent_rows(system, q, t)
+    given = (
+        *(_jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force),
+        *(_jacobian(rows, symbols.v), -rate(rows)),
+    )
+    algebra = _Algebra(*given)
+    mass, bias, force, matrix, target = map(algebra.encode, given)
+    shortest_first = sorted(range(rows.rows), key=lambda i: sp.count_ops(rows[i, 0]))
+    kept = _independent_rows(system, shortest_first, q, t)
     n, r, m = len(symbols.q), len(kept), rows.rows
     basis = matrix.extract(kept, range(n))
-    zeros = functools.partial(DomainMatrix.zeros, domain=algebra.field)
-    kkt = mass.hstack(-basis.transpose()).vstack(basis.hstack(zeros((r, r))))
-    wanted = DomainMatrix.eye((n + r, n + r), algebra.field).vstack(zeros((n, n)).hstack(basis.transpose()))
-    solution = algebra.solve(kkt, (force - bias).vstack(target.extract(kept, [0])), wanted)
-    acceleration, loads, reaction = (solution.extract(i, [0]) for i in np.split(range(2 * n + r), [n, n + r]))
-    multipliers = loads if r == m else zeros((m, 1))
-    if 0 < r < m:
-        # A = Cᵀ R with the rows R that are kept; of all λ with C λ = loads, the least.
-        share = algebra.solve(basis * basis.transpose(), basis * matrix.transpose())
-        multipliers = share.transpose() * algebra.solve(share * share.transpose(), loads)
-    results = [algebra.decode(x) for x in (mass, bias, matrix, target, acceleration, multipliers, reaction)]
-    products = results[2].T * results[5]
-    results[6] = sp.ImmutableMatrix([min(pair, key=sp.count_ops) for pair in zip(results[6], products, strict=True)])
-    return Formulas(system, *map(symbols.restore, results), rows=tuple(kept))
+    kkt = mass.hstack(-basis.transpose()).vstack(basis.hstack(DomainMatrix.zeros((r, r), algebra.field)))
+    solution = algebra.solve(kkt, (force - bias).vstack(target.extract(kept, [0])))
+    acceleration, loads = solution.extract(range(n), [0]), solution.extract(range(n, n + r), [0])
+    multipliers = algebra.decode(loads)
+    reaction = algebra.decode(basis.transpose()) * multipliers
+    if sum(len(x.numer) for x in loads.to_list_flat()) < 100:
+        # Multiplied out, much may cancel. Of a long formula it would only take time.
+        pairs = zip(reaction, algebra.decode(basis.transpose() * loads), strict=True)
+        reaction = sp.Matrix(n, 1, [min(pair, key=sp.count_ops) for pair in pairs])
+    if r < m:
+        # Of all λ with the same effect, the least: with the rows R that are kept and S = R Aᵀ, Sᵀ(S Sᵀ)⁻¹R Rᵀ loads.
+        overlap, gram = basis * matrix.transpose(), basis * basis.transpose()
+        shares = overlap.transpose() * algebra.solve(overlap * overlap.transpose(), gram)
+        multipliers = algebra.decode(shares) * multipliers
+    terms = (algebra.decode(x) for x in (mass, bias, matrix, target, acceleration))
+    results = (symbols.restore(sp.ImmutableMatrix(x)) for x in (*terms, multipliers, reaction))
+    return Formulas(system, *results, rows=tuple(kept))
 
 
-def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
-    """The first rows that are independent, at `q` or, without it, at the best of three random states."""
+def _independent_rows(system: System, order: Sequence[int], q: Vector | None, t: Scalar) -> list[int]:
+    """The first rows in this order that are independent, at `q` or, without it, at the best of three random states."""
     random = np.random.default_rng(0)
     states: Any = [(random.uniform(0.2, 1.2, system.nq), random.uniform()) for _ in range(3)]
     choices = []
@@ -405,7 +423,7 @@ def _independent_rows(system: System, q: Vector | None, t: Scalar) -> list[int]:
         q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
         scaled = _scaled_constraints(system, q, t)
         kept = jnp.zeros(scaled.shape[0], dtype=bool)
-        for i in range(len(kept)):
+        for i in order:
             more = kept.at[i].set(True)
             kept = more if rank(jnp.where(more[:, None], scaled, 0.0)) > jnp.sum(kept) else kept
         if np.all(np.isfinite(scaled)):
@@ -445,7 +463,8 @@ class _Algebra:
         self.others: dict[Expr, Expr] = {}
         encoded = [self._polynomial(x) for x in entries]
         roots = {z: self._polynomial(x.base) for x, z in list(self.others.items()) if x.is_Pow and x.exp == sp.S.Half}
-        symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots)
+        # With a symbol more than needed, since a field needs one.
+        symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots, [sp.Dummy("z")])
         waves = [x for pair in self.waves.values() for x in pair]
         self.field: Any = sp.QQ.frac_field(*waves, *sorted(symbols.difference(waves), key=sp.default_sort_key))
         self.fraction, self.ring = self.field.field, self.field.field.ring
@@ -465,21 +484,19 @@ class _Algebra:
         entries = [self._tidy(self.field.from_sympy(self._polynomial(_exact(x)))) for x in matrix]
         return DomainMatrix.from_list_flat(entries, matrix.shape, self.field)
 
-    def solve(self, matrix: Any, rhs: Any, left: Any = None) -> Any:
-        """`matrix⁻¹ rhs`, or `left matrix⁻¹ rhs`; by the adjugate, so that no pivot has to be told from zero."""
-        left = DomainMatrix.eye(matrix.shape, self.field) if left is None else left
+    def solve(self, matrix: Any, rhs: Any) -> Any:
+        """`matrix⁻¹ rhs`; by the adjugate, so that no pivot has to be told from zero."""
         scale, matrix = matrix.clear_denoms_rowwise(convert=True)
-        below_left, left = left.clear_denoms(convert=True)
-        below_right, rhs = (scale.convert_to(self.field) * rhs).clear_denoms(convert=True)
+        divisor, rhs = (scale.convert_to(self.field) * rhs).clear_denoms(convert=True)
         adjugate, determinant = matrix.adj_det()
-        below = self._normal(determinant) * below_left.element * below_right.element
+        below = self._normal(determinant) * divisor.element
         result = []
-        for row in (left * adjugate).to_list():
+        for row in adjugate.to_list():
             row = [self._normal(x) for x in row]
             common = functools.reduce(lambda a, b: a.gcd(b), row, below)
             above = DomainMatrix([[x.exquo(common) for x in row]], (1, len(row)), rhs.domain) * rhs
             result += [self._tidy(self.fraction(x) / self.fraction(below.exquo(common))) for x in above.to_list_flat()]
-        return DomainMatrix.from_list_flat(result, (left.shape[0], rhs.shape[1]), self.field)
+        return DomainMatrix.from_list_flat(result, rhs.shape, self.field)
 
     def decode(self, matrix: Any) -> Expr:
         """A matrix of fractions as short SymPy expressions."""

@@ -182,9 +182,9 @@ class System(eqx.Module):
         names = (names,) if isinstance(names, str) else tuple(names)
         unknown = [n for n in names if n not in known]
         if unknown:
+            what = "coordinate" if kind == "coordinates" else "velocity"
             raise ModelError(
-                type(self).__name__,
-                [f"no {kind.split('_')[0]} called {n!r}; there are {', '.join(known)}" for n in unknown],
+                type(self).__name__, [f"no {what} called {n!r}; there are {', '.join(known)}" for n in unknown]
             )
         return jnp.array([known.index(n) for n in names], dtype=int)
 

@@ -9,10 +9,11 @@ import pytest
 import bricard as br
 from bricard.equations import Problem, solve
 from bricard.equations.problem import state_problem
+from bricard.mechanism import MechanismSystem
 from tests.equations import oracle
 from tests.equations.routes import RANK_SAFE
 
-SIZE, ROWS = 8, 18
+SIZE, ROWS = 21, 30  # of the largest system, with its rows doubled
 
 
 def duplicated(a, b):
@@ -39,6 +40,10 @@ def states(name, example):
     """Random admissible states, and singular positions where there are any."""
     rng = np.random.default_rng(len(name))
     system = example.system
+    if isinstance(system, MechanismSystem):
+        # Tested at random states in three kinds of coordinates elsewhere; here a start is enough.
+        yield jnp.asarray(example.q), jnp.asarray(example.v)
+        return
     for _ in range(2):
         q = example.q + 0.05 * rng.standard_normal(system.nq)
         found = br.assemble(system, q, example.v + rng.standard_normal(system.nv))

@@ -1,14 +1,14 @@
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
-import diffrax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import bricard as br
-from bricard.simulate.inputs import Input
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
@@ -56,31 +56,24 @@ class Flywheel(br.System):
 
 
 def made_up(system, t, q, v, failure=None):
-    """A trajectory of given states, without integrating anything."""
-    t, q, v = (jnp.asarray(x, dtype=float) for x in (t, q, v))
-    return br.Trajectory(
-        system=system,
-        method=br.Proximal(),
-        feed=Input(jnp.zeros(system.nu), None),
-        t=t,
-        q=q,
-        v=v,
-        work=jnp.zeros((t.shape[0], 3)),
-        result=diffrax.RESULTS.successful if failure is None else diffrax.RESULTS.dt_min_reached,
-        stats={},
-        failure=failure,
-    )
+    """A trajectory of given states, by way of a saved one: nothing is integrated."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.npz"
+        zero = np.zeros((len(t), 3))
+        names = np.array(system.coordinates)
+        np.savez(path, t=t, q=q, v=v, work=zero, u=zero[:, : system.nu], coordinates=names, failure=failure or "")
+        return br.Trajectory.load(path, system)
 
 
 @pytest.fixture(scope="session")
 def cone():
     """A conical pendulum, in closed form."""
     depth = 0.6
-    rate = jnp.sqrt(9.81 / depth)
-    t = jnp.linspace(0.0, 2.0, 60)
-    c, s, one = 0.8 * jnp.cos(rate * t), 0.8 * jnp.sin(rate * t), jnp.ones_like(t)
-    q = jnp.stack([c, s, -depth * one], axis=1)
-    v = jnp.stack([-rate * s, rate * c, 0.0 * one], axis=1)
+    rate = np.sqrt(9.81 / depth)
+    t = np.linspace(0.0, 2.0, 60)
+    c, s, one = 0.8 * np.cos(rate * t), 0.8 * np.sin(rate * t), np.ones_like(t)
+    q = np.stack([c, s, -depth * one], axis=1)
+    v = np.stack([-rate * s, rate * c, 0.0 * one], axis=1)
     return made_up(Cone(), t, q, v)
 
 

@@ -180,11 +180,20 @@ class TestWriting:
         assert list(tmp_path.iterdir()) == []
 
 
+def unpacked(packed):
+    """Points of a scene, (frames, vertices, dimension)."""
+    values = np.frombuffer(base64.b64decode(packed["data"]), "<i2").reshape(-1, packed["dimension"])
+    still = np.isin(np.arange(packed["vertices"]), packed["still"])
+    points = np.empty((packed["frames"], packed["vertices"], packed["dimension"]))
+    points[:, still] = values[: still.sum()]
+    points[:, ~still] = values[still.sum() :].reshape(packed["frames"], -1, packed["dimension"])
+    return points * packed["scale"] + packed["middle"]
+
+
 class TestScene:
     def test_points_arrive_where_they_were_drawn(self, slider_crank):
         packed = scene(slider_crank)
-        values = np.frombuffer(base64.b64decode(packed["data"]), "<i2")
-        points = values.reshape(packed["frames"], packed["vertices"], 2) * packed["scale"] + packed["middle"]
+        points = unpacked(packed)
         lines = {line["name"]: line for line in packed["lines"]}
         last = slider_crank.system.drawing(slider_crank.q[-1], 10.0)
         for name, expected in last.items():
@@ -204,9 +213,7 @@ class TestScene:
         packed = scene(cone)
         assert packed["frames"] == 600
         assert packed["dimension"] == 3
-        values = np.frombuffer(base64.b64decode(packed["data"]), "<i2")
-        points = values.reshape(600, packed["vertices"], 3) * packed["scale"] + packed["middle"]
-        mass = points[:, next(line["start"] for line in packed["lines"] if line["name"] == "mass")]
+        mass = unpacked(packed)[:, next(line["start"] for line in packed["lines"] if line["name"] == "mass")]
         np.testing.assert_allclose(np.linalg.norm(mass, axis=1), 1.0, atol=1e-3)
 
     def test_a_wrong_drawing_is_named(self, cone):

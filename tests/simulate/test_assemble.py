@@ -87,5 +87,5 @@ def test_too_much_is_held():
 
 
 def test_unknown_names():
-    with pytest.raises(br.ModelError, match="no coordinates called 'krank'"):
+    with pytest.raises(br.ModelError, match="no coordinate called 'krank'"):
         br.assemble(SliderCrank(), [0.8, -1.0], hold="krank")

@@ -35,6 +35,25 @@ def test_gradients_match_finite_differences(function, at):
         assert float(gradient[i]) == pytest.approx(float((8 * near - far) / (12 * h)), rel=1e-6)
 
 
+def test_forward_mode_gives_the_same_derivative():
+    import diffrax
+
+    def end(length):
+        run = br.simulate(
+            SliderCrank(l=length),
+            jnp.array([0.3, -0.6]),
+            jnp.array([4.0, -8.0]),
+            1.0,
+            save=2,
+            adjoint=diffrax.ForwardMode(),
+        )
+        return run.q[-1, 0]
+
+    h = 1e-3
+    near, far = (end(1.0 + k * h) - end(1.0 - k * h) for k in (1, 2))
+    assert float(jax.jacfwd(end)(1.0)) == pytest.approx(float((8 * near - far) / (12 * h)), rel=1e-6)
+
+
 def test_a_thousand_variations_in_one_vmap():
     lengths = jnp.linspace(0.8, 1.2, 1000)
 

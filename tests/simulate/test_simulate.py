@@ -154,10 +154,16 @@ def test_baumgarte_lets_errors_decay_and_none_leaves_them():
     assert np.allclose(free.constraint_error.position, decay[0], atol=1e-8)
 
 
+def test_progress_is_shown_when_asked_for(capfd):
+    br.simulate(Cart(), [0.1], [0.0], 1.0, save=2, progress=True).q.block_until_ready()
+    jax.effects_barrier()
+    assert "100.00%" in capfd.readouterr().out
+
+
 class TestLabels:
     def test_coordinates_by_name(self, crank_run):
         assert np.array_equal(crank_run["rod"], crank_run.q[:, 1])
-        with pytest.raises(br.ModelError, match="no coordinates called 'crnk'; there are crank, rod"):
+        with pytest.raises(br.ModelError, match="no coordinate called 'crnk'; there are crank, rod"):
             crank_run["crnk"]
 
     def test_xarray(self, crank_run):

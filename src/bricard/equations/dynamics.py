@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.metric import acting_projector
 from bricard.equations.multipliers import Multipliers
+from bricard.equations.penalty import AugmentedLagrangian, Penalty
 from bricard.equations.problem import Problem, equilibrate, row_variation, state_problem
 from bricard.equations.proximal import Proximal
 from bricard.equations.rank import determinate, null_basis, pinv, rank
@@ -20,6 +21,9 @@ from bricard.system import Scalar, System, Vector, VectorLike
 
 INERTIA_TOLERANCE = 1e-10
 """A motion with less inertia than this (in units of the diagonal of `M`) counts as undetermined."""
+
+SOFT_ROUTES = (Penalty, AugmentedLagrangian)
+"""Routes that meet the constraints only approximately, by design."""
 
 CONSISTENCY_TOLERANCE = 1e-6
 """Constraints contradict each other if no acceleration meets them to this, relative to their right sides."""
@@ -167,7 +171,7 @@ def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v:
         if blame.force:
             raise ModelError(name, [f"the forces are not finite at q = {_row(q)}, v = {_row(v)}, t = {float(t):g}"])
         raise BricardError(f"{name}: {type(method).__name__} found no finite acceleration at q = {_row(q)}")
-    if float(result.residual) > CONSISTENCY_TOLERANCE and not _is_soft(method):
+    if float(result.residual) > CONSISTENCY_TOLERANCE and not isinstance(method, SOFT_ROUTES):
         raise ModelError(
             name,
             [
@@ -175,10 +179,6 @@ def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v:
                 f"all (relative residual {float(result.residual):.1e}). br.assemble finds a possible velocity"
             ],
         )
-
-
-def _is_soft(method: Route) -> bool:
-    return type(method).__name__ in ("Penalty", "AugmentedLagrangian")
 
 
 def _row(x: Vector) -> str:

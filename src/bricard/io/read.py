@@ -34,7 +34,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     except ImportError as error:
         raise ModelError(str(file), ["reading MJCF and URDF needs the extra: pip install 'bricard[mjcf]'"]) from error
     try:
-        model = mujoco.MjModel.from_xml_string(text)
+        model = mujoco.MjModel.from_xml_string(text)  # pyright: ignore[reportAttributeAccessIssue]
     except ValueError as error:
         raise ModelError(str(file), [f"MuJoCo cannot read it: {str(error).strip()}"]) from error
     return _Reader(mujoco, model, file).mechanism()

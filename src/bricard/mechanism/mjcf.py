@@ -83,7 +83,7 @@ def _joints(element: ElementTree.Element, model: Model, joint: int) -> None:
         limits = model.joint_limits[joint]
         if limits is not None:
             settings["range"] = _words(limits)
-        ElementTree.SubElement(element, "joint", name=label, pos=_words(point), **settings)
+        ElementTree.SubElement(element, "joint", {"name": label, "pos": _words(point), **settings})
 
 
 def _equalities(model: Model, tree: Tree, root: ElementTree.Element) -> None:
@@ -115,7 +115,7 @@ def _actuators(m: Mechanism, root: ElementTree.Element) -> None:
     section = ElementTree.SubElement(root, "actuator")
     for motor in m.motors:
         settings = {"ctrlrange": _words(motor.limits)} if np.all(np.isfinite(motor.limits)) else {}
-        ElementTree.SubElement(section, "motor", name=motor.name, joint=motor.joint, **settings)
+        ElementTree.SubElement(section, "motor", {"name": motor.name, "joint": motor.joint, **settings})
 
 
 def _refuse(m: Mechanism, model: Model, tree: Tree) -> None:

@@ -85,7 +85,7 @@ def _energy(energy: Any) -> Panel:
     for source in ("inputs", "forces", "drives"):
         work = np.asarray(getattr(energy, f"work_of_{source}"))
         # Nothing but numerical errors is not worth a curve.
-        if _range(work) > 1e-6 * max(float(np.nanmax(np.abs(c.values), initial=0.0)) for c in curves):
+        if _range(work) > 1e-6 * scale([c.values for c in curves]):
             curves.append(Curve(f"work of {source}", work - work[0]))
     return Panel("Energy", "J", tuple(curves))
 

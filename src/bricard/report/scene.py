@@ -62,8 +62,8 @@ def _contents(system: System) -> tuple[list[str], int]:
 
 
 @eqx.filter_jit
-def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Float[Array, "f n d"]]:
-    def at(q: Vector, t: Scalar) -> dict[str, Float[Array, "n d"]]:
+def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Array]:
+    def at(q: Vector, t: Scalar) -> dict[str, Array]:  # of any shape: `_checked` tells which one is wrong
         return {
             name: jnp.asarray(points, dtype=float) for name, points in system.drawing(system.normalize(q), t).items()
         }
@@ -91,8 +91,11 @@ def _packed(lines: dict[str, np.ndarray], span: np.ndarray) -> dict[str, Any]:
     size = float(np.max(high - low)) or 1.0
     middle = 0.5 * (low + high)
     scale = 0.5 * size / STEPS
-    whole = np.where(np.isfinite(every), np.clip(np.round((every - middle) / scale), -STEPS, STEPS), -STEPS - 1)
-    still = np.all(np.abs(every - every[:1]) < 1e-6 * size, axis=(0, 2))
+    with np.errstate(invalid="ignore"):
+        whole = np.where(np.isfinite(every), np.clip(np.round((every - middle) / scale), -STEPS, STEPS), -STEPS - 1)
+        still = np.all(np.abs(every - every[:1]) < 1e-6 * size, axis=(0, 2))
+    # What never moves is sent once, ahead of the frames.
+    numbers = np.concatenate([whole[0, still].ravel(), whole[:, ~still].ravel()]).astype("<i2")
     slots = _slots(lines)
     moving = [name for name, at in slots.items() if not np.all(still[at])]
     groups = list(dict.fromkeys(_kind(name) for name in moving))
@@ -114,6 +117,7 @@ def _packed(lines: dict[str, np.ndarray], span: np.ndarray) -> dict[str, Any]:
         "span": span.tolist(),
         "frames": every.shape[0],
         "vertices": every.shape[1],
+        "still": np.flatnonzero(still).tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
         "middle": middle.tolist(),
@@ -121,7 +125,7 @@ def _packed(lines: dict[str, np.ndarray], span: np.ndarray) -> dict[str, Any]:
         "groups": groups,
         "lines": described,
         "traces": _traces(slots, every, still, size),
-        "data": base64.b64encode(whole.astype("<i2").tobytes()).decode("ascii"),
+        "data": base64.b64encode(numbers.tobytes()).decode("ascii"),
     }
 
 

@@ -45,7 +45,7 @@ def singular_positions(trajectory: Trajectory) -> SingularPositions:
         return np.asarray(every)[:, rank - 1]
 
     values = measure(t, np.asarray(trajectory.q))
-    near = NEAR * np.nanmax(values, initial=0.0)
+    near = NEAR * float(np.max(values[np.isfinite(values)], initial=0.0))
     return SingularPositions(values, tuple(_refine(trajectory, measure, t, values, near)))
 
 

@@ -61,6 +61,10 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
     """Collect the facts. `settings` are shown besides what the trajectory knows itself."""
     system, t = trajectory.system, np.asarray(trajectory.t)
     any_states = len(t) > 0
+    known: dict[str, Any] = {"method": trajectory.method}
+    if trajectory.stabilization is not None:
+        known["stabilization"] = trajectory.stabilization
+    known |= settings or {}
     largest = _Largest(trajectory) if any_states else None
     return Summary(
         name=type(system).__name__,
@@ -77,7 +81,7 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         singular=singular_positions(trajectory),
         mobility=str(mobility(system, trajectory.q[0], trajectory.t[0])) if any_states else "",
         parameters=parameters(system),
-        settings={"method": repr(trajectory.method)} | {k: str(v) for k, v in (settings or {}).items()},
+        settings={k: str(v) for k, v in known.items()},
         versions=versions(),
     )
 

@@ -100,6 +100,11 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
         """Of implicit solvers; diffrax gives it the tolerances of the steps."""
         return self.solver.root_finder  # pyright: ignore[reportAttributeAccessIssue]
 
+    @property
+    def scan_kind(self) -> str:
+        """How diffrax loops over the stages of a step; of the wrapped solver, it is set by `simulate`."""
+        return "set"
+
     def order(self, terms):
         return self.solver.order(terms)
 

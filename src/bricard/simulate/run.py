@@ -69,6 +69,10 @@ def simulate(
     times = _save_times(name, t0, t_end, save)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
     feed = make_input(system, u, controller)
+    if adjoint is None:
+        # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
+        seen = is_concrete(system, q, v, times, feed) and feed.function is None
+        adjoint = diffrax.ForwardMode() if seen else diffrax.RecursiveCheckpointAdjoint()
     if is_concrete(system, q, v):
         _check_start(system, q, v, times[0], stabilization)
     run = integrate(
@@ -79,12 +83,12 @@ def simulate(
         feed=feed,
         method=method,
         stabilization=stabilization,
-        solver=solver if dt is None else _with_tolerances(solver, rtol, atol),
+        solver=_prepared(solver, adjoint, None if dt is None else (rtol, atol)),
         controller=_step_controller(rtol, atol, dt, times),
         dt=1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
         max_steps=max_steps,
         progress=_meter(progress),
-        adjoint=diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        adjoint=adjoint,
     )
     trajectory = Trajectory(
         system=system,
@@ -97,6 +101,10 @@ def simulate(
         work=run.states.work,
         result=run.result,
         stats=run.stats,
+        settings={
+            "solver": type(solver).__name__,
+            **({"rtol": f"{rtol}", "atol": f"{atol}"} if dt is None else {"dt": f"{dt}"}),
+        },
     )
     if not is_concrete(trajectory) or bool(run.result == diffrax.RESULTS.successful):
         return trajectory
@@ -169,12 +177,17 @@ def _check_start(system: System, q: Vector, v: Vector, t: Array, stabilization: 
 _residuals = eqx.filter_jit(residuals)
 
 
-def _with_tolerances(solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike) -> diffrax.AbstractSolver:
-    """With fixed steps, implicit solvers cannot take the tolerances of their equations from the step size controller."""
-    if not isinstance(solver, diffrax.AbstractImplicitSolver):
-        return solver
-    finder = diffrax.VeryChord(rtol=jnp.asarray(rtol, float), atol=jnp.asarray(atol, float))
-    return eqx.tree_at(lambda s: s.root_finder, solver, finder)
+def _prepared(solver: diffrax.AbstractSolver, adjoint: Any, tolerances: tuple[Any, Any] | None) -> Any:
+    """What diffrax does to a solver itself, unless it is wrapped: loops that suit the adjoint, tolerances."""
+    kind = {diffrax.ForwardMode: "lax", diffrax.DirectAdjoint: "bounded"}.get(type(adjoint))
+    if kind is not None and getattr(solver, "scan_kind", "") is None:
+        solver = eqx.tree_at(lambda s: s.scan_kind, solver, kind, is_leaf=lambda x: x is None)
+    if tolerances is not None and isinstance(solver, diffrax.AbstractImplicitSolver):
+        # With fixed steps there is no step size controller to take the tolerances of implicit equations from.
+        finder: Any = diffrax.VeryChord
+        rtol, atol = (jnp.asarray(x, float) for x in tolerances)
+        solver = eqx.tree_at(lambda s: s.root_finder, solver, finder(rtol=rtol, atol=atol))
+    return solver
 
 
 def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeController:

@@ -90,6 +90,8 @@ class Trajectory(eqx.Module):
     result: diffrax.RESULTS
     stats: dict[str, Any]
     """Numbers of steps taken, accepted, rejected."""
+    settings: dict[str, str] = eqx.field(static=True, default_factory=dict)
+    """How it was run: solver, tolerances."""
     failure: str | None = eqx.field(static=True, default=None)
     """Why the run stopped early, if it did."""
 
@@ -229,8 +231,13 @@ class Trajectory(eqx.Module):
         )
 
     @classmethod
-    def load(cls, path: str | Path, system: System, method: Route | None = None) -> Trajectory:
-        """Read states written by `save`; the system that made them gives them their meaning again."""
+    def load(
+        cls, path: str | Path, system: System, method: Route | None = None, stabilization: Stabilization = None
+    ) -> Trajectory:
+        """Read states written by `save`; the system that made them gives them their meaning again.
+
+        Accelerations and forces are computed anew, by `method`; they depend on `stabilization` if it was `Baumgarte`.
+        """
         from bricard.equations.proximal import Proximal
 
         path = Path(path).with_suffix(".npz")
@@ -246,7 +253,7 @@ class Trajectory(eqx.Module):
             return cls(
                 system=system,
                 method=Proximal() if method is None else method,
-                stabilization=None,
+                stabilization=stabilization,
                 feed=Input(None, Recorded(t, u)),
                 t=t,
                 q=jnp.asarray(data["q"]),

@@ -28,7 +28,7 @@ class Chart {
     if (plot.note) element("p", { class: "note" }, figure, plot.note);
     this.range = this.bounds();
     this.listen(scrub);
-    whenResized(figure, () => this.layout());
+    addEventListener("resize", () => this.layout());
     this.layout();
   }
   /** Lowest and highest value to show. */

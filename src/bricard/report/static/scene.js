@@ -8,11 +8,16 @@ class Motion {
     const bytes = Uint8Array.from(atob(scene.data), (c) => c.charCodeAt(0));
     const view = new DataView(bytes.buffer);
     this.values = Int16Array.from({ length: bytes.length / 2 }, (_, i) => view.getInt16(2 * i, true));
-    this.now = new Float64Array(this.vertices * this.dimension);
+    this.moving = this.vertices - this.still.length;
+    // Points that never move come once, before all frames; the others are counted within a frame.
+    const still = new Set(this.still);
+    const counts = [0, 0];
+    this.place = Array.from({ length: this.vertices }, (_, i) => [still.has(i), counts[+still.has(i)]++]);
   }
   /** Position of vertex `i` in whole frame `f`, or null. */
   vertex(f, i) {
-    const at = (f * this.vertices + i) * this.dimension;
+    const [still, place] = this.place[i];
+    const at = (still ? place : this.still.length + f * this.moving + place) * this.dimension;
     if (this.values[at] < -32000) return null;
     return this.middle.map((m, c) => m + this.scale * this.values[at + c]);
   }
@@ -74,7 +79,7 @@ class Scene {
     this.traced = true;
     this.time = this.motion.span[0];
     if (this.spatial) this.turnByHand();
-    whenResized(canvas.parentElement, () => this.resize());
+    addEventListener("resize", () => this.resize());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
     this.resize();
   }
@@ -198,16 +203,21 @@ class Scene {
     pen.fill();
     pen.stroke();
   }
-  /** Short strokes on the lower side of a fixed line: the ground. */
+  /** Which way the ground is from a fixed point: mechanisms hang from what is near the top. */
+  down(y) {
+    return y < 0.25 * this.camera.height ? -1 : 1;
+  }
+  /** Short strokes along a fixed line, on the side away from the mechanism: the ground. */
   hatch(a, b) {
     if (b[0] < a[0] || (b[0] === a[0] && b[1] > a[1])) [a, b] = [b, a];
     const { pen } = this;
     const length = Math.hypot(b[0] - a[0], b[1] - a[1]);
     const [ux, uy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
+    const side = 6 * this.down(Math.max(a[1], b[1]));
     pen.beginPath();
     for (let s = 6; s < length; s += 9) {
       pen.moveTo(a[0] + s * ux, a[1] + s * uy);
-      pen.lineTo(a[0] + (s - 6) * ux - 6 * uy, a[1] + (s - 6) * uy + 6 * ux);
+      pen.lineTo(a[0] + (s - 6) * ux - side * uy, a[1] + (s - 6) * uy + side * ux);
     }
     [pen.strokeStyle, pen.lineWidth] = [this.colour("ground"), 1];
     pen.stroke();
@@ -218,22 +228,23 @@ class Scene {
     const ground = this.colour("ground");
     const s = Math.min(10, 2 * this.thickness);
     if (!this.spatial) {
+      const foot = y + 1.4 * s * this.down(y);
       pen.beginPath();
       pen.moveTo(x, y);
-      pen.lineTo(x - 0.8 * s, y + 1.4 * s);
-      pen.lineTo(x + 0.8 * s, y + 1.4 * s);
+      pen.lineTo(x - 0.8 * s, foot);
+      pen.lineTo(x + 0.8 * s, foot);
       pen.closePath();
       [pen.fillStyle, pen.strokeStyle, pen.lineWidth] = [this.colour("card"), ground, 1.5];
       pen.fill();
       pen.stroke();
       pen.beginPath();
-      pen.moveTo(x - 1.3 * s, y + 1.4 * s);
-      pen.lineTo(x + 1.3 * s, y + 1.4 * s);
+      pen.moveTo(x - 1.3 * s, foot);
+      pen.lineTo(x + 1.3 * s, foot);
       pen.stroke();
     }
     this.disc([x, y], 0.5 * this.thickness + 1, this.colour("card"), ground);
   }
-  /** Where chosen points have been: the last quarter of the run strongly, the rest faintly. */
+  /** Where chosen points have been: lately strongly, before faintly. */
   traces(frame) {
     const { pen, motion, camera } = this;
     const recent = frame - 0.12 * motion.frames;
@@ -311,15 +322,6 @@ class Scene {
       pen.fillText(name, x + 3, y);
     }
   }
-}
-
-/** Call `then` when the width of an element changes; its height is ours to set. */
-function whenResized(element, then) {
-  let width = element.clientWidth;
-  new ResizeObserver(() => {
-    if (element.clientWidth !== width) requestAnimationFrame(then);
-    width = element.clientWidth;
-  }).observe(element);
 }
 
 /** The next of 1, 2, 5, 10, … that is not below `x`. */

@@ -1,0 +1,1 @@
+"""Speed, measured against the default and against other tools."""

@@ -1,0 +1,59 @@
+"""Draws the pictures of the README and the documentation: `python docs/pictures.py`."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+
+import bricard as br
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def slider_crank():
+    """Half a turn of the slider-crank through its dead point, and what the constraints do meanwhile."""
+    example = br.gallery.load("slider-crank")
+    run = example.simulate()
+    strength = jax.vmap(lambda q, t: jnp.linalg.norm(example.system.constraint_matrix(q, t)))(run.q, run.t)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.3), width_ratios=(1.35, 1), layout="constrained")
+
+    frames = np.flatnonzero((run.t >= 0.3) & (run.t <= 1.12))[::3]
+    colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.9, len(frames)))
+    left.axhline(0.0, color="0.6", lw=1)
+    for colour, i in zip(colours, frames, strict=True):
+        pin, slider = (np.asarray(p) for p in example.system.points(run.q[i]))
+        left.plot(*np.stack([np.zeros(2), pin, slider]).T, color=colour, lw=1.6, alpha=0.75, solid_capstyle="round")
+        left.plot(*slider, "s", color=colour, ms=6)
+    left.plot(0, 0, "o", color="0.2", ms=7)
+    left.annotate(
+        "dead point:\ncrank and rod coincide",
+        (0.0, 1.0),
+        (0.55, 1.0),
+        color="0.2",
+        va="center",
+        arrowprops={"arrowstyle": "-", "color": "0.5"},
+    )
+    left.set(aspect="equal", xlim=(-1.25, 1.45), ylim=(-0.12, 1.2), xlabel="x (m)", ylabel="y (m)")
+    left.set_title("a slider-crank passes its dead point", fontsize=10)
+
+    right.plot(run.t, strength, color="#0072b2", lw=1.6)
+    crossings = np.flatnonzero(np.diff(np.sign(np.cos(run["crank"]))))
+    for i in crossings:
+        right.axvline(float(run.t[i]), color="#d55e00", lw=0.8, ls=":")
+    right.set(xlabel="time (s)", ylabel="size of the constraint matrix (m)", ylim=(0, None), xlim=(0, 10))
+    right.set_title(
+        f"constraints vanish {len(crossings)} times: energy off by {float(run.energy.drift):.0e} J,\n"
+        f"slider off its guide by {float(run.constraint_error.position.max()):.0e} m",
+        fontsize=10,
+    )
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(IMAGES / "slider_crank.png", dpi=110)
+
+
+if __name__ == "__main__":
+    mpl.use("Agg")
+    slider_crank()

@@ -1,0 +1,151 @@
+"""What the arguments of the command mean: which model, which parameters, which route."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bricard.cli.terminal import Usage
+
+if TYPE_CHECKING:
+    from bricard.gallery import Example
+
+
+def assignments(given: list[str] | None) -> dict[str, Any]:
+    """`name=value` pairs as a dictionary."""
+    values = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise Usage(f"--set {text}: expected name=value")
+        values[name.strip()] = _value(text, value.strip())
+    return values
+
+
+def _value(text: str, value: str) -> Any:
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise Usage(
+            f"--set {text}: {value!r} is not a number", "Lists are written as [1, 2], words in quotes."
+        ) from None
+
+
+def numbers(name: str, text: str | None) -> list[float] | None:
+    """Numbers with commas between them."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise Usage(f"--{name} {text}: expected numbers with commas between them, as in --{name}=0.3,-0.6") from None
+
+
+def route(name: str) -> Any:
+    """The route to the acceleration called `name`, however it is spelt."""
+    import difflib
+
+    import bricard.equations as equations
+
+    routes = {
+        n.lower(): kind
+        for n, kind in vars(equations).items()
+        if isinstance(kind, type) and issubclass(kind, equations.Route) and kind is not equations.Route
+    }
+    plain = name.lower().replace("-", "").replace("_", "")
+    if plain in routes:
+        return routes[plain]()
+    near = difflib.get_close_matches(plain, routes, n=1)
+    shown = ", ".join(sorted(kind.__name__ for kind in routes.values()))
+    advice = f"Did you mean {routes[near[0]].__name__}?" if near else f"There are {shown}."
+    raise Usage(f"--method {name}: there is no such route", advice)
+
+
+def load_model(model: str, assignments: dict[str, Any]) -> Example:
+    """A gallery entry, or what a Python file holds."""
+    from bricard import gallery
+    from bricard.errors import BricardError
+
+    path, colon, name = model.rpartition(":")
+    if not colon or len(path) == 1:  # `C:\model.py` has a colon too
+        path, name = model, ""
+    if Path(path).suffix.lower() in (".xml", ".urdf", ".mjcf"):
+        raise Usage(
+            f"{path}: MJCF and URDF files cannot be read yet", "Give a name from `bricard list` or file.py:object."
+        )
+    try:
+        if Path(path).suffix == ".py":
+            return _from_file(Path(path), name, assignments)
+        return gallery.load(model, **assignments)
+    except (BricardError, Usage):
+        raise
+    except Exception as error:
+        raise Usage(f"{model}: {type(error).__name__}: {error}", "--debug shows where.") from error
+
+
+def _from_file(path: Path, name: str, assignments: dict[str, Any]) -> Example:
+    """The system or example called `name` in a Python file; running the file is what was asked for."""
+    import importlib.util
+
+    from bricard.gallery import Example
+    from bricard.system import System
+
+    if not path.is_file():
+        raise Usage(f"{path}: there is no such file", "Give a name from `bricard list` or file.py:object.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec.loader.exec_module(module)
+    own = {
+        n: value
+        for n, value in vars(module).items()
+        if isinstance(value, (System, Example))
+        or (isinstance(value, type) and issubclass(value, System) and value.__module__ == module.__name__)
+    }
+    there = f"There {'is' if len(own) == 1 else 'are'} {', '.join(own) or 'no system in it'}."
+    if not name:
+        if len(own) != 1:
+            raise Usage(f"{path}: say which object, as in {path.name}:object", there)
+        (name,) = own
+    found = vars(module).get(name)
+    if found is None:
+        raise Usage(f"{path}: there is no {name!r} in it", there)
+    return _as_example(found, name, assignments)
+
+
+def _as_example(found: Any, name: str, assignments: dict[str, Any]) -> Example:
+    """An example of a system, of a class of systems, or of a function that makes one of them."""
+    import dataclasses
+    import inspect
+
+    import numpy as np
+
+    from bricard.gallery import Example
+    from bricard.system import System
+
+    if callable(found) and not isinstance(found, (System, Example)):
+        known = list(inspect.signature(found).parameters)
+        _check_known(name, assignments, known)
+        found, assignments = found(**assignments), {}
+    if isinstance(found, System):
+        title = (inspect.getdoc(type(found)) or "").splitlines()[:1] if type(found).__doc__ else []
+        found = Example(found, "".join(title), "", q=np.zeros(found.nq), v=np.zeros(found.nv), t_end=10.0)
+    if not isinstance(found, Example):
+        raise Usage(f"{name}: neither a System nor an Example, but {type(found).__name__}")
+    _check_known(name, assignments, [f.name for f in dataclasses.fields(found.system)])
+    return dataclasses.replace(found, system=dataclasses.replace(found.system, **assignments)) if assignments else found
+
+
+def _check_known(name: str, assignments: dict[str, Any], known: list[str]) -> None:
+    for parameter in assignments:
+        if parameter not in known:
+            raise Usage(
+                f"{name}: no parameter called {parameter!r}", f"Its parameters are {', '.join(known) or 'none'}."
+            )
