@@ -29,6 +29,7 @@ from .errors import ModelError as ModelError
 from .errors import RankError as RankError
 from .errors import SimulationError as SimulationError
 from .errors import UndeterminedMotionError as UndeterminedMotionError
+from .io import load as load
 from .mechanism import Mechanism as Mechanism
 from .mechanism import box as box
 from .mechanism import compound as compound

@@ -78,14 +78,13 @@ def test_tilted_wheel_touches_and_does_not_slip():
     rng = np.random.default_rng(0)
     q = system.normalize(system.reference + jnp.asarray(0.3 * rng.normal(size=7)))
     v = jnp.asarray(rng.normal(size=6))
-    place = system.place(q)
-    rim = place.p[0] + 0.3 * np.stack(
-        [np.cos(s) * place.R[0, :, 0] + np.sin(s) * place.R[0, :, 2] for s in np.linspace(0, 7, 70001)]
-    )
+    p, R = (np.asarray(x[0]) for x in system.place(q)[:2])
+    turn = np.linspace(0, 2 * np.pi, 60001)[:, None]
+    rim = p + 0.3 * (np.cos(turn) * R[:, 0] + np.sin(turn) * R[:, 2])
     np.testing.assert_allclose(system.constraints(q, 0.0)[0], rim[:, 2].min(), atol=1e-8)
     np.testing.assert_allclose(system.constraint_matrix(q, 0.0) @ v, system.constraint_rate(q, v, 0.0), atol=1e-13)
     lowest = rim[rim[:, 2].argmin()]
-    slip = np.asarray(v[:3]) + np.cross(place.R[0] @ v[3:], lowest - place.p[0])
+    slip = np.asarray(v[:3]) + np.cross(R @ np.asarray(v[3:]), lowest - p)
     np.testing.assert_allclose(
         np.linalg.norm(system.constraint_rate(q, v, 0.0)[1:]), np.linalg.norm(slip[:2]), rtol=1e-4
     )

@@ -3,24 +3,11 @@
 import numpy as np
 import pytest
 
-MECHANISMS = (
-    "four-bar",
-    "five-bar",
-    "peaucellier",
-    "bennett",
-    "bricard",
-    "sarrus",
-    "spatial-slider-crank",
-    "flyball-governor",
-    "planar-stewart",
-    "stewart",
-    "delta",
-    "six-axis-arm",
-    "gripper",
-)
+FAST = ("four-bar", "bennett", "bricard", "spatial-slider-crank", "planar-stewart", "gripper")
+SLOW = ("five-bar", "peaucellier", "sarrus", "flyball-governor", "stewart", "delta", "six-axis-arm")
 
 
-@pytest.fixture(params=MECHANISMS)
+@pytest.fixture(params=[*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def both(request, gallery_motions):
     return gallery_motions(request.param)
 

@@ -93,8 +93,8 @@ def reactions(
 ) -> Reactions:
     """The reaction of every joint of a mechanism at a state with known acceleration (`br.forward_dynamics`)."""
     system = _mechanism(system)
-    state = [system.vector(x, kind) for x, kind in ((q, "q"), (v, "v"), (acceleration, "v"))]
     inputs = system.vector(jnp.zeros(system.nu) if u is None else u, "u")
+    state = system.vector(q, "q"), system.vector(v, "v"), system.vector(acceleration, "v")
     return _reactions(system, *state, inputs, jnp.asarray(t, dtype=float))
 
 

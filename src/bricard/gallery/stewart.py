@@ -25,7 +25,7 @@ def stewart(
     (42, 36). `legs=1` is one branch.
     """
     m = Mechanism(gravity=(0, 0, -9.81), name="Stewart platform")
-    rotation, centre = _turn(2, 0.1) @ _turn(1, -0.15) @ _turn(0, 0.2), np.array([0.1, -0.05, 1.2])
+    rotation, centre = _turn(2, 0.2) @ _turn(1, -0.15) @ _turn(0, 0.1), np.array([0.1, -0.05, 1.2])
     m.body("platform", plate(centre, (0.8, 0.8), 5.0, axes=rotation))
     m.free("platform free", m.ground, "platform")
     cut = []

@@ -2,7 +2,8 @@
 
 How it is made, in the order in which to read it:
 
-- `shapes`, `parts`, `builder`, `check`: the description, plain Python. Wrong input is collected and told at once.
+- `shapes`, `parts`, `description`, `connections`, `builder`, `check`: the description, plain Python. Wrong input is
+  collected and told at once.
 - `kinds`: one table says which components each kind of joint holds.
 - `frames`, `measures`, `rolling`, `forces`: the mechanics of bodies, batched over all joints, springs, wheels. Every
   scalar that is constrained, sprung or driven comes with its wrenches: its gradient in body velocities.

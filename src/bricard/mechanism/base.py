@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -233,3 +234,9 @@ class MechanismSystem(System):
                 label = name if k == 0 else f"{name} {k}"
                 lines[label] = (place.p[i][None] + line @ place.R[i].T)[:, :width]
         return lines
+
+
+@eqx.filter_jit
+def measure_along(system: MechanismSystem, q: Float[Array, "k nq"], v: Float[Array, "k nv"]) -> dict[str, Reading]:
+    """What the sensors read at `k` states."""
+    return jax.vmap(system.measure)(q, v)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import AssemblyError, ModelError
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.assemble import ASSEMBLY_TOLERANCE
 from bricard.system import Scalar, System, Vector, VectorLike
@@ -62,7 +62,7 @@ class Kinematics(eqx.Module):
         """Of a mechanism, what its sensors read: coupler curves are `sensors["coupler point"].value`."""
         if not isinstance(self.system, MechanismSystem):
             return {}
-        return eqx.filter_jit(jax.vmap(self.system.measure))(self.q, self.v)
+        return measure_along(self.system, self.q, self.v)
 
     def __getitem__(self, name: str) -> Float[Array, " k"]:
         return self.q[:, self.system.index(name)[0]]

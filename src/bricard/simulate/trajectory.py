@@ -18,7 +18,7 @@ from bricard.equations.problem import row_variation
 from bricard.equations.reactions import Reactions, reactions_along
 from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.inputs import Input
 from bricard.simulate.stabilize import Stabilization, stabilized_problem
@@ -147,7 +147,7 @@ class Trajectory(eqx.Module):
         """Of a mechanism, what its sensors read over time: `sensors["tip"].value`, `.rate`."""
         if not isinstance(self.system, MechanismSystem):
             return {}
-        return eqx.filter_jit(jax.vmap(self.system.measure))(self.q, self.v)
+        return measure_along(self.system, self.q, self.v)
 
     @property
     def succeeded(self) -> Bool[Array, " *batch"]:

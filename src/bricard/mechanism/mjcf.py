@@ -1,0 +1,150 @@
+"""A mechanism as an MJCF file, for MuJoCo: tree joints as joints, loops as equalities (which MuJoCo softens).
+
+Bodies are axis-aligned with the world in the reference configuration and have their origin in the centre of mass, so
+that MuJoCo's joint coordinates are those of `system("relative")` for joints that lead outwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import numpy as np
+
+from bricard.errors import ModelError
+from bricard.mechanism.compile import compile_model
+from bricard.mechanism.kinds import KINDS
+from bricard.mechanism.model import Model
+from bricard.mechanism.tree import Tree, spanning_tree
+
+if TYPE_CHECKING:
+    from bricard.mechanism.builder import Mechanism
+
+
+def mjcf(m: Mechanism) -> str:
+    """The XML text. What MJCF cannot express is refused by name."""
+    m.check()
+    model = compile_model(m)
+    tree = spanning_tree(model)
+    _refuse(m, model, tree)
+    root = ElementTree.Element("mujoco", model=m.name)
+    ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true")
+    ElementTree.SubElement(root, "option", gravity=_words(model.gravity))
+    _bodies(model, tree, ElementTree.SubElement(root, "worldbody"))
+    _equalities(model, tree, root)
+    _actuators(m, root)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _bodies(model: Model, tree: Tree, world: ElementTree.Element) -> None:
+    """Body elements, nested as in the tree."""
+    frames, n = model.frames, model.n
+    elements = {n: world}
+    home = np.concatenate([np.asarray(model.home), np.zeros((1, 3))])
+    owner = {link: body for body, link in enumerate(tree.body_link)}
+    for i, link in enumerate(tree.links):
+        if not link.last:
+            continue
+        body, joint = owner[i], link.joint
+        parent = frames.parent[joint]
+        element = ElementTree.SubElement(
+            elements[parent], "body", name=model.names[body], pos=_words(home[body] - home[parent])
+        )
+        elements[body] = element
+        _inertial(element, model, body)
+        _joints(element, model, joint)
+
+
+def _inertial(element: ElementTree.Element, model: Model, body: int) -> None:
+    inertia = np.asarray(model.inertia[body])
+    ElementTree.SubElement(
+        element,
+        "inertial",
+        pos="0 0 0",
+        mass=repr(float(model.mass[body])),
+        fullinertia=_words(inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
+    )
+
+
+def _joints(element: ElementTree.Element, model: Model, joint: int) -> None:
+    """The elementary motions of a joint, in order."""
+    frames = model.frames
+    name, point, axes = frames.names[joint], frames.pb[joint], np.asarray(frames.B[joint])
+    if frames.kinds[joint] == "free" and not model.planar:
+        ElementTree.SubElement(element, "freejoint", name=name)
+        return
+    for motion in KINDS[frames.kinds[joint]].elements(model.planar):
+        label = f"{name} {motion.name}".strip()
+        if motion.axis is None:
+            ElementTree.SubElement(element, "joint", name=label, type="ball", pos=_words(point))
+            continue
+        settings = {"type": "hinge" if motion.turn else "slide", "axis": _words(axes[:, motion.axis])}
+        limits = model.joint_limits[joint]
+        if limits is not None:
+            settings["range"] = _words(limits)
+        ElementTree.SubElement(element, "joint", {"name": label, "pos": _words(point), **settings})
+
+
+def _equalities(model: Model, tree: Tree, root: ElementTree.Element) -> None:
+    """Cut joints: a ball joint is one `connect`, a hinge two on its axis, a weld a `weld`."""
+    frames = model.frames
+    if not tree.cut:
+        return
+    section = ElementTree.SubElement(root, "equality")
+    for j in tree.cut:
+        kind = frames.kinds[j]
+        names = [model.names[i] if i < model.n else "world" for i in (frames.parent[j], frames.child[j])]
+        anchors = [np.asarray(frames.pa[j])]
+        if kind == "revolute" and not model.planar:
+            anchors.append(anchors[0] + float(model.scale) * np.asarray(frames.A[j])[:, 2])
+        if kind == "fixed":
+            ElementTree.SubElement(section, "weld", name=frames.names[j], body1=names[0], body2=names[1])
+            continue
+        for i, anchor in enumerate(anchors):
+            label = frames.names[j] if i == 0 else f"{frames.names[j]} axis"
+            # MuJoCo wants the anchor in the frame of body1; the world's is the ground's.
+            ElementTree.SubElement(
+                section, "connect", name=label, body1=names[0], body2=names[1], anchor=_words(anchor)
+            )
+
+
+def _actuators(m: Mechanism, root: ElementTree.Element) -> None:
+    if not m.motors:
+        return
+    section = ElementTree.SubElement(root, "actuator")
+    for motor in m.motors:
+        settings = {"ctrlrange": _words(motor.limits)} if np.all(np.isfinite(motor.limits)) else {}
+        ElementTree.SubElement(section, "motor", {"name": motor.name, "joint": motor.joint, **settings})
+
+
+def _refuse(m: Mechanism, model: Model, tree: Tree) -> None:
+    problems = []
+    cut = set(tree.cut)
+    for link in tree.links:
+        name, kind = model.frames.names[link.joint], model.frames.kinds[link.joint]
+        if not link.forward:
+            problems.append(f"joint {name!r} leads to the ground: swap its parent and child")
+        if kind == "helical" or (kind == "free" and model.frames.parent[link.joint] != model.n):
+            problems.append(f"joint {name!r}: MJCF has no such {kind} joint")
+    for j in sorted(cut):
+        if model.frames.kinds[j] not in ("revolute", "spherical", "coincident", "fixed"):
+            name, kind = model.frames.names[j], model.frames.kinds[j]
+            problems.append(f"joint {name!r} closes a loop: MJCF has no {kind} equality")
+    for label, parts in (
+        ("gear or driver", m.relations),
+        ("rolling", m.wheels),
+        ("constraint", m.user_rows),
+        ("spring", m.springs),
+        ("joint spring", m.joint_springs),
+        ("load", m.loads),
+        ("line actuator", m.line_actuators),
+    ):
+        problems += [f"{label} {p.name!r} cannot be written yet" for p in parts]
+    problems += [f"bushing {b.joint.name!r} cannot be written yet" for b in m.bushings]
+    if problems:
+        raise ModelError(f"{m.name} as MJCF", sorted(set(problems)))
+
+
+def _words(values) -> str:
+    return " ".join(repr(float(x)) for x in np.asarray(values).reshape(-1))
