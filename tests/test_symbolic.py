@@ -312,7 +312,7 @@ def test_algebra_keeps_values():
     ]
     column = sp.ImmutableMatrix(odd)
     matrix = sp.ImmutableMatrix([[sp.sin(a + b), sp.sqrt(1 + a**2)], [sp.cos(a), sp.tan(b)]])
-    algebra = symbolic._Algebra(column, matrix)
+    algebra = symbolic.algebra.Algebra(column, matrix)
     code = algebra.encode(matrix)
     point = {a: sp.Rational(7, 10), b: sp.Rational(4, 10)}
     for got, expected in (

@@ -1,6 +1,7 @@
 # The public names. `__init__.py` reads this list and imports each name when it is first used.
 
 from . import gallery as gallery
+from . import symbolic as symbolic
 from .equations import AugmentedLagrangian as AugmentedLagrangian
 from .equations import Dynamics as Dynamics
 from .equations import Gauss as Gauss
