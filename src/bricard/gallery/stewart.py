@@ -10,7 +10,10 @@ from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, compound, cylinder, plate, rigid, rod
 
-SOURCE = "N. D. Perreira and W. Lo, Survey of multibody and Stewart platform modelling techniques"
+SOURCE = (
+    "N. D. Perreira and J. Lo, Dynamic system modelling techniques applicable to force-controlled Stewart platform "
+    "systems, ATLSS report 93-13"
+)
 
 
 def stewart(
