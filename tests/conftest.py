@@ -26,6 +26,13 @@ hypothesis.settings.load_profile("bricard")
 REFERENCE = Path(__file__).parent / "reference"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget_compiled_programs():
+    """Each compiled program holds memory maps, of which a process may have some 65 000: more than the whole suite."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def reference():
     """Numbers computed independently: `reference("pendulum")` is the content of `reference/pendulum.json`."""
