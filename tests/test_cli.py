@@ -207,7 +207,12 @@ class TestProcess:
 
     @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
     def test_interrupted_it_leaves_nothing(self, tmp_path):
-        command = [sys.executable, "-m", "bricard.cli", "run", "slider-crank", "-o", str(tmp_path / "x.html")]
+        # Started in the background, a process inherits that SIGINT is ignored; it must not be here.
+        program = (
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+            "from bricard.cli import main; main()"
+        )
+        command = [sys.executable, "-c", program, "run", "slider-crank", "-o", str(tmp_path / "x.html")]
         # What JAX says of the first program it compiles marks the moment.
         environment = os.environ | {"JAX_LOG_COMPILES": "1"}
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
