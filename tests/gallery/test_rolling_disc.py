@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -23,7 +24,7 @@ def test_parameters_and_start(reference, expected):
     assert (system.m, system.r) == (definition["m"], definition["radius"])
     assert (system.I_axis, system.I_across) == (definition["inertia_axis"], definition["inertia_transverse"])
     np.testing.assert_allclose(example.q, [*expected["centre"][0], *expected["quaternion_wxyz"][0]], atol=1e-16)
-    turn = rotation_matrix(example.q[3:]) @ example.v[3:]
+    turn = rotation_matrix(jnp.asarray(example.q[3:])) @ example.v[3:]
     np.testing.assert_allclose(turn, definition["omega0_global"], rtol=0, atol=1e-14)
 
 
@@ -50,8 +51,8 @@ def test_floor_force_turns_the_disc(run):
     i = 4
     q, v = np.asarray(run.q[i]), np.asarray(run.v[i])
     inertia = np.diag([5e-5, 2.5e-5, 2.5e-5])
-    rotation = np.asarray(rotation_matrix(q[3:]))
+    rotation = np.asarray(rotation_matrix(jnp.asarray(q[3:])))
     rate = inertia @ np.asarray(run.acceleration[i, 3:]) + np.cross(v[3:], inertia @ v[3:])
     normal, along_x, along_y = np.asarray(run.multipliers[i])
-    arm = np.asarray(run.system.to_contact(q))
+    arm = np.asarray(run.system.to_contact(jnp.asarray(q)))
     np.testing.assert_allclose(rotation @ rate, np.cross(arm, [along_x, along_y, normal]), rtol=1e-9)
