@@ -1,5 +1,6 @@
 # The public names. `__init__.py` reads this list and imports each name when it is first used.
 
+from . import control as control
 from . import gallery as gallery
 from . import symbolic as symbolic
 from .equations import AugmentedLagrangian as AugmentedLagrangian

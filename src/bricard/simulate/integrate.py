@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 
 from bricard.equations.problem import equilibrate, row_variation
 from bricard.equations.route import Route
-from bricard.simulate.inputs import Input
+from bricard.simulate.controller import Controller, Memory
+from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Project, Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
 
@@ -27,6 +28,8 @@ class State(NamedTuple):
     v: Vector
     work: Float[Array, " 3"]
     """Work done (J) by the inputs, by other applied forces, and by moving constraints and explicit time."""
+    memory: Memory
+    """Of the controller."""
 
 
 class Setting(NamedTuple):
@@ -35,7 +38,7 @@ class Setting(NamedTuple):
     system: System
     method: Route
     stabilization: Stabilization
-    feed: Input
+    controller: Controller
     variation: Float[Array, "m n"]
 
     def project(self, t: Scalar, y: State) -> State:
@@ -55,14 +58,20 @@ class Setting(NamedTuple):
             error = error._replace(v=error.v - removed * correction.normal(error.v))
             if not self.system.has_chart:
                 error = error._replace(q=error.q - removed * correction.normal(error.q))
-        return State(q, v, y.work), error
+        return y._replace(q=q, v=v), error
+
+    def sample(self, t: Scalar, y: State) -> State:
+        """The state after a digital controller looked at it, if it is due to."""
+        if not isinstance(self.controller, Sampled):
+            return y
+        return y._replace(memory=self.controller.sample_if_due(t, y.q, y.v, y.memory))
 
 
 @eqx.filter_jit  # traced once, however often diffrax asks for it
 def vector_field(t: Scalar, y: State, setting: Setting) -> State:
-    """Rates of coordinates, velocities and work."""
-    system, (q, v, _) = setting.system, y
-    u = setting.feed(t, q, v)
+    """Rates of coordinates, velocities, work and memory."""
+    system, (q, v, _, memory) = setting.system, y
+    u = setting.controller(t, q, v, memory)
     problem = stabilized_problem(system, q, v, u, t, setting.stabilization, setting.variation)
     scaled, units = equilibrate(problem)
     acceleration = setting.method.acceleration(scaled) * units.columns
@@ -75,7 +84,7 @@ def vector_field(t: Scalar, y: State, setting: Setting) -> State:
     by_time = -jax.jvp(lagrangian, (t,), (jnp.ones_like(t),))[1]
     by_inputs = v @ (system.input_matrix(q, t) @ u) if u.shape[0] else jnp.zeros(())
     power = jnp.stack([by_inputs, v @ system.applied_force(q, v, t), by_constraints + by_time])
-    return State(system.qdot(q, v), acceleration, power)
+    return State(system.qdot(q, v), acceleration, power, setting.controller.rate(t, q, v, memory))
 
 
 class ProjectedSolver(diffrax.AbstractWrappedSolver):
@@ -119,10 +128,11 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         # `made_jump` makes solvers that reuse their last evaluation start afresh from the projected state.
-        jumped = made_jump | isinstance(args.stabilization, Project)
+        jumped = made_jump | isinstance(args.stabilization, Project) | isinstance(args.controller, Sampled)
         y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, jumped)
         y1, error = args.project_step(t1, y1, error)
-        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in y1]))
+        y1 = args.sample(t1, y1)  # of a step that is not accepted after all, nothing remains
+        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(y1)]))
         if error is not None:
             error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
         failed: Any = diffrax.RESULTS.nonlinear_divergence
@@ -151,11 +161,11 @@ def integrate(
     v: Vector,
     times: Float[Array, " k"],
     *,
-    feed: Input,
+    controller: Controller,
     method: Route,
     stabilization: Stabilization,
     solver: diffrax.AbstractSolver,
-    controller: diffrax.AbstractStepSizeController,
+    steps: diffrax.AbstractStepSizeController,
     dt: Float[Array, ""],
     max_steps: int,
     progress: diffrax.AbstractProgressMeter,
@@ -163,8 +173,9 @@ def integrate(
 ) -> Integration:
     """Integrate from `times[0]` to `times[-1]`, saving at `times`."""
     start = times[0]
-    setting = Setting(system, method, stabilization, feed, row_variation(system, q, start))
-    y0 = setting.project(start, State(q, v, jnp.zeros(3)))
+    setting = Setting(system, method, stabilization, controller, row_variation(system, q, start))
+    y0 = setting.project(start, State(q, v, jnp.zeros(3), jnp.zeros(0)))
+    y0 = y0._replace(memory=controller.start(start, y0.q, y0.v))
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
         ProjectedSolver(solver),
@@ -175,11 +186,11 @@ def integrate(
         args=setting,
         saveat=diffrax.SaveAt(
             subs=[
-                diffrax.SubSaveAt(ts=times, fn=lambda t, y, args: args.project(t, y)),
+                diffrax.SubSaveAt(ts=times, fn=lambda t, y, args: args.sample(t, args.project(t, y))),
                 diffrax.SubSaveAt(t1=True),
             ]
         ),
-        stepsize_controller=controller,
+        stepsize_controller=steps,
         max_steps=max_steps,
         progress_meter=progress,
         adjoint=adjoint,

@@ -22,8 +22,9 @@ from bricard.equations.rank import rank
 from bricard.equations.route import Route
 from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
 from bricard.simulate.assemble import residuals
-from bricard.simulate.inputs import Input, make_input
+from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.integrate import Integration, State, integrate
+from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import System, Vector, VectorLike
@@ -39,7 +40,7 @@ def simulate(
     t_end: ArrayLike,
     *,
     u: VectorLike | Callable[..., Any] | None = None,
-    controller: Callable[..., Any] | None = None,
+    controller: Controller | Callable[..., Any] | None = None,
     method: Route = Proximal(),  # noqa: B008 (immutable)
     stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
     solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
@@ -56,7 +57,8 @@ def simulate(
     """Simulate from `t0` to `t_end` (s), through singular positions and with redundant constraints.
 
     - `q` (nq,), `v` (nv,): the start. It must meet the constraints; `br.assemble` finds a start that does.
-    - `u`: constant inputs (nu,), or a function of time. `controller`: a function `(t, q, v) -> u` instead.
+    - `u`: constant inputs (nu,), or a function of time. `controller`: a `br.control.Controller`, sampled or not, or a
+      function `(t, q, v) -> u`, instead.
     - `method`: the route to the acceleration. `stabilization`: `Project()`, `Baumgarte(alpha, beta)` or None.
     - `solver`: any diffrax solver; implicit ones (`diffrax.Kvaerno5()`) for stiff systems. Steps adapt to `rtol` and
       `atol`, and onto the times to be saved, unless `dt` fixes them (then what is saved between steps is interpolated).
@@ -68,11 +70,15 @@ def simulate(
     q, v = system.vector(q, "q"), system.vector(v, "v")
     times = _save_times(name, t0, t_end, save)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
-    feed = make_input(system, u, controller)
+    controller = make_controller(system, u, controller)
     if adjoint is None:
         # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
-        seen = is_concrete(system, q, v, times, feed) and feed.function is None
+        seen = is_concrete(system, q, v, times, controller) and not _may_hide_values(controller)
         adjoint = diffrax.ForwardMode() if seen else diffrax.RecursiveCheckpointAdjoint()
+    samples = None
+    if isinstance(controller, Sampled):
+        samples, times = controller.times(times)
+        _check_step_fits(name, controller, dt)
     if is_concrete(system, q, v):
         _check_start(system, q, v, times[0], stabilization)
     run = integrate(
@@ -80,11 +86,11 @@ def simulate(
         q,
         v,
         times,
-        feed=feed,
+        controller=controller,
         method=method,
         stabilization=stabilization,
         solver=_prepared(solver, adjoint, None if dt is None else (rtol, atol)),
-        controller=_step_controller(rtol, atol, dt, times),
+        steps=_step_controller(rtol, atol, dt, times, samples),
         dt=1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
         max_steps=max_steps,
         progress=_meter(progress),
@@ -94,11 +100,12 @@ def simulate(
         system=system,
         method=method,
         stabilization=stabilization,
-        feed=feed,
+        controller=controller,
         t=run.t,
         q=run.states.q,
         v=run.states.v,
         work=run.states.work,
+        memory=run.states.memory,
         result=run.result,
         stats=run.stats,
         settings={
@@ -108,7 +115,7 @@ def simulate(
     )
     if not is_concrete(trajectory) or bool(run.result == diffrax.RESULTS.successful):
         return trajectory
-    reason = _reason(system, method, feed, run)
+    reason = _reason(system, method, controller, run)
     trajectory = dataclasses.replace(_what_there_is(trajectory, run), failure=reason)
     if throw:
         raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
@@ -190,7 +197,21 @@ def _prepared(solver: diffrax.AbstractSolver, adjoint: Any, tolerances: tuple[An
     return solver
 
 
-def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeController:
+def _may_hide_values(controller: Controller) -> bool:
+    """Whether it holds a function that may carry values out of sight, as closures and methods do."""
+    functions = [x for x in jax.tree.leaves(controller) if callable(x)]
+    return any(getattr(f, "__closure__", True) is not None for f in functions)
+
+
+def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:
+    if dt is None or not is_concrete(dt):
+        return
+    steps = float(controller.period) / float(dt)
+    if abs(steps - round(steps)) > 1e-9 * steps or round(steps) < 1:
+        raise ModelError(name, [f"dt = {dt} s does not divide the sampling period of {float(controller.period):g} s"])
+
+
+def _step_controller(rtol, atol, dt, times: Array, samples: Array | None) -> diffrax.AbstractStepSizeController:
     if dt is not None:
         return diffrax.ConstantStepSize()
     smallest = 1e-13 * (times[-1] - times[0])
@@ -202,17 +223,20 @@ def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeCo
         norm=_state_norm,
     )
     # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
-    return diffrax.ClipStepSizeController(adaptive, step_ts=times)
+    return diffrax.ClipStepSizeController(adaptive, step_ts=times if samples is None else jnp.union1d(times, samples))
 
 
 def _state_norm(error: State) -> Float[Array, ""]:
-    """Error in coordinates and velocities; the bookkeeping of work does not set the step."""
-    return _rms((error.q, error.v))
+    """Error in coordinates, velocities and memory; the bookkeeping of work does not set the step."""
+    return jnp.maximum(_rms((error.q, error.v)), _rms(error.memory))
 
 
 def _rms(tree: Any) -> Float[Array, ""]:
-    flat = jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(tree)])
-    return jnp.sqrt(jnp.mean(flat**2))
+    parts = [jnp.ravel(x) for x in jax.tree.leaves(tree) if x.size]
+    if not parts:
+        return jnp.zeros(())
+    mean = jnp.mean(jnp.concatenate(parts) ** 2)
+    return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 0.0)  # its derivative at zero is zero
 
 
 def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractProgressMeter:
@@ -224,14 +248,16 @@ def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractPr
 def _what_there_is(trajectory: Trajectory, run: Integration) -> Trajectory:
     """The run until it failed, with the last good state at its end."""
     good = np.isfinite(run.t) & np.all(np.isfinite(run.states.q), axis=1) & np.all(np.isfinite(run.states.v), axis=1)
-    fields = [run.t[good], *(x[good] for x in run.states)]
-    last = [run.last_t, *run.last]
-    if all(np.all(np.isfinite(x)) for x in last) and (fields[0].size == 0 or float(last[0]) > float(fields[0][-1])):
-        fields = [jnp.concatenate([x, jnp.asarray(y)[None]]) for x, y in zip(fields, last, strict=True)]
-    return eqx.tree_at(lambda s: (s.t, s.q, s.v, s.work), trajectory, tuple(fields))
+    kept = jax.tree.map(lambda x: x[good], (run.t, run.states))
+    last = (run.last_t, run.last)
+    finite = all(np.all(np.isfinite(x)) for x in jax.tree.leaves(last))
+    if finite and (kept[0].size == 0 or float(last[0]) > float(kept[0][-1])):
+        kept = jax.tree.map(lambda x, y: jnp.concatenate([x, jnp.asarray(y)[None]]), kept, last)
+    t, states = kept
+    return dataclasses.replace(trajectory, t=t, q=states.q, v=states.v, work=states.work, memory=states.memory)
 
 
-def _reason(system: System, method: Route, feed: Input, run: Integration) -> str:
+def _reason(system: System, method: Route, controller: Controller, run: Integration) -> str:
     """Why a run stopped, and what to do."""
     t = float(run.last_t)
     where = f"stopped at t = {t:.6g} s: "
@@ -242,7 +268,7 @@ def _reason(system: System, method: Route, feed: Input, run: Integration) -> str
         )
     for ahead in np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 11) * (1.0 + abs(t))]):
         q, v = run.last.q + ahead * system.qdot(run.last.q, run.last.v), run.last.v
-        problem = state_problem(system, q, v, feed(t + ahead, q, v), t + ahead)
+        problem = state_problem(system, q, v, controller(t + ahead, q, v, run.last.memory), t + ahead)
         parts = {
             "the mass matrix": problem.mass,
             "the force": problem.force,

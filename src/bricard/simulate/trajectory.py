@@ -20,9 +20,10 @@ from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
 from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
-from bricard.simulate.inputs import Input
+from bricard.simulate.controller import Controller, Memory, RecordedInput
+from bricard.simulate.integrate import State
 from bricard.simulate.stabilize import Stabilization, stabilized_problem
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System
 
 if TYPE_CHECKING:
     import xarray
@@ -78,7 +79,7 @@ class Trajectory(eqx.Module):
     system: System
     method: Route
     stabilization: Stabilization
-    feed: Input
+    controller: Controller
     t: Float[Array, " k"]
     """Times (s)."""
     q: Float[Array, "k nq"]
@@ -87,6 +88,8 @@ class Trajectory(eqx.Module):
     """Velocities."""
     work: Float[Array, "k 3"]
     """Work (J) of the inputs, of other applied forces, of moving constraints and explicit time."""
+    memory: Memory
+    """Of the controller: each leaf (k, …)."""
     result: diffrax.RESULTS
     stats: dict[str, Any]
     """Numbers of steps taken, accepted, rejected."""
@@ -101,6 +104,11 @@ class Trajectory(eqx.Module):
     def u(self) -> Float[Array, "*k nu"]:
         """Inputs."""
         return self._along.u
+
+    @property
+    def signals(self) -> dict[str, Float[Array, "*k _"]]:
+        """What the controller saw and wanted, by name: `signals["error"]`, each (k, …)."""
+        return self._along.signals
 
     @property
     def acceleration(self) -> Float[Array, "*k nv"]:
@@ -166,7 +174,8 @@ class Trajectory(eqx.Module):
         evaluate = _evaluate
         for _ in self.t.shape[:-1]:  # of a batch made by `vmap`, each run
             evaluate = eqx.filter_vmap(evaluate)
-        return evaluate(self.system, self.method, self.stabilization, self.feed, self.t, self.q, self.v, self.work)
+        states = State(self.q, self.v, self.work, self.memory)
+        return evaluate(self.system, self.method, self.stabilization, self.controller, self.t, states)
 
     def __getitem__(self, name: str) -> Float[Array, " *k"]:
         """A coordinate by its name."""
@@ -203,6 +212,7 @@ class Trajectory(eqx.Module):
             "kinetic_energy": (("time",), self.energy.kinetic),
             "potential_energy": (("time",), self.energy.potential),
             "energy_balance": (("time",), self.energy.balance),
+            **{f"signal_{name}": (("time", f"{name}_entry"), values) for name, values in self.signals.items()},
         }
         return xarray.Dataset(
             {name: (dims, np.asarray(values)) for name, (dims, values) in over.items()},
@@ -254,11 +264,12 @@ class Trajectory(eqx.Module):
                 system=system,
                 method=Proximal() if method is None else method,
                 stabilization=stabilization,
-                feed=Input(None, Recorded(t, u)),
+                controller=RecordedInput(t, u),
                 t=t,
                 q=jnp.asarray(data["q"]),
                 v=jnp.asarray(data["v"]),
                 work=jnp.asarray(data["work"]),
+                memory=jnp.zeros((t.shape[0], 0)),
                 result=diffrax.RESULTS.successful,
                 stats={},
                 failure=str(data["failure"]) or None,
@@ -286,21 +297,11 @@ class Trajectory(eqx.Module):
             )
 
 
-class Recorded(eqx.Module):
-    """Inputs read back from a file, at the times they were saved."""
-
-    t: Float[Array, " k"]
-    u: Float[Array, "k nu"]
-
-    def __call__(self, t: Scalar, q: Vector, v: Vector) -> Vector:
-        """The inputs saved nearest to time `t`."""
-        return self.u[jnp.argmin(jnp.abs(self.t - t))]
-
-
 class _Along(eqx.Module):
     """What follows from the states."""
 
     u: Float[Array, "*k nu"]
+    signals: dict[str, Float[Array, "*k _"]]
     dynamics: Dynamics
     constraint_error: ConstraintError
     energy: Energy
@@ -311,22 +312,22 @@ def _evaluate(
     system: System,
     method: Route,
     stabilization: Stabilization,
-    feed: Input,
+    controller: Controller,
     t: Float[Array, " k"],
-    q: Float[Array, "k nq"],
-    v: Float[Array, "k nv"],
-    work: Float[Array, "k 3"],
+    states: State,
 ) -> _Along:
-    start = row_variation(system, q[0], t[0])
+    start = row_variation(system, states.q[0], t[0])
 
-    def at(t: Scalar, q: Vector, v: Vector, work: Float[Array, " 3"]) -> _Along:
-        u = feed(t, q, v)
+    def at(t: Scalar, state: State) -> _Along:
+        q, v, work, memory = state
+        u = controller(t, q, v, memory)
         problem = stabilized_problem(system, q, v, u, t, stabilization, start)
         kinetic = system.kinetic_energy(q, v, t)
         # For kinetic energies with terms of lower order in v (moving pivots) T + V changes by this without any work.
         momentum = jax.grad(system.kinetic_energy, argnums=1)(q, v, t)
         return _Along(
             u=u,
+            signals={name: jnp.atleast_1d(x) for name, x in controller.signals(t, q, v, memory).items()},
             dynamics=solve(problem, method),
             constraint_error=ConstraintError(
                 jnp.max(jnp.abs(problem.position_error), initial=0.0),
@@ -342,4 +343,4 @@ def _evaluate(
         )
 
     # One state after the other: batched linear algebra can deadlock in the thread pool of XLA on few cores.
-    return jax.lax.map(lambda state: at(*state), (t, q, v, work))
+    return jax.lax.map(lambda state: at(*state), (t, states))

@@ -1,0 +1,119 @@
+"""What drives a run: constant inputs, inputs over time, a feedback of the state, or a controller with memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bricard.errors import ModelError
+from bricard.system import Scalar, System, Vector
+
+Memory = Any
+"""A pytree of float arrays: integrals, estimates, held values; empty for a controller that needs none."""
+
+
+class Controller(eqx.Module):
+    """Inputs `u` (nu,) from time, state and memory: pure functions, so that runs can be vmapped and differentiated.
+
+    A controller gives `__call__`. One with memory also gives `start`, and `rate` (memory that follows a differential
+    equation, integrated with the motion) or `step` (memory that changes when a digital controller samples; used by
+    `Sampled`).
+    """
+
+    def start(self, t: Scalar, q: Vector, v: Vector) -> Memory:
+        """The memory at the start of a run."""
+        return jnp.zeros(0)
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        """The inputs."""
+        raise NotImplementedError
+
+    def rate(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Memory:
+        """Time derivative of the memory."""
+        return jax.tree.map(jnp.zeros_like, memory)
+
+    def step(self, t: Scalar, q: Vector, v: Vector, memory: Memory, period: Scalar) -> tuple[Vector, Memory]:
+        """One sample of a digital version: the inputs, and the memory `period` seconds later (explicit Euler)."""
+        u, rate = self(t, q, v, memory), self.rate(t, q, v, memory)
+        return u, jax.tree.map(lambda m, r: m + period * r, memory, rate)
+
+    def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
+        """What the controller sees and wants, by name (`output`, `reference`, …): kept in the trajectory."""
+        return {}
+
+
+class ConstantInput(Controller):
+    """The same inputs all the time."""
+
+    u: Float[Array, " nu"]
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        return self.u
+
+
+class InputOverTime(Controller):
+    """Inputs as a function of time."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        return jnp.asarray(self.function(t), dtype=float)
+
+
+class Feedback(Controller):
+    """Inputs as a function `(t, q, v) -> u`."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        return jnp.asarray(self.function(t, q, v), dtype=float)
+
+
+class RecordedInput(Controller):
+    """Inputs read back from a file, at the times they were saved."""
+
+    t: Float[Array, " k"]
+    u: Float[Array, "k nu"]
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        """The inputs saved nearest to time `t`."""
+        return self.u[jnp.argmin(jnp.abs(self.t - t))]
+
+
+def as_controller(controller: Any, subject: str = "controller") -> Controller:
+    """A controller as it is; a function `(t, q, v) -> u` as one."""
+    if not callable(controller):
+        raise ModelError(subject, [f"controller: a Controller or a function (t, q, v) -> u, not {controller!r}"])
+    return controller if isinstance(controller, Controller) else Feedback(controller)
+
+
+def make_controller(system: System, u: Any, controller: Any, subject: str = "simulate") -> Controller:
+    """Check `u` (numbers or a function of time) and `controller` (or a function of `t, q, v`); one may be given."""
+    if u is not None and controller is not None:
+        raise ModelError(subject, ["give either `u` or `controller`, not both"])
+    if u is None and controller is None:
+        return ConstantInput(jnp.zeros(system.nu))
+    if u is not None and not callable(u):
+        return ConstantInput(system.vector(u, "u"))
+    name = "controller" if u is None else "u"
+    made = InputOverTime(u) if callable(u) else as_controller(controller)
+
+    def inputs(t: Scalar, q: Vector, v: Vector) -> Vector:
+        return made(t, q, v, made.start(t, q, v))
+
+    try:
+        shape = jax.eval_shape(inputs, jnp.zeros(()), jnp.zeros(system.nq), jnp.zeros(system.nv)).shape
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(subject, [f"`{name}` fails: {type(error).__name__}: {error}"]) from error
+    if shape != (system.nu,):
+        raise ModelError(
+            subject, [f"`{name}` returns shape {shape}, but {type(system).__name__} has {system.nu} inputs"]
+        )
+    return made

@@ -1,0 +1,99 @@
+"""Digital control: a controller that looks at the state every so often, and whose inputs arrive late."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.errors import ModelError, is_concrete
+from bricard.simulate.controller import Controller, Memory, as_controller
+from bricard.system import Scalar, Vector
+
+ON_SAMPLE = 1e-6
+"""How near (in periods) a time must be to a sampling instant to be one."""
+
+
+class SampledMemory(NamedTuple):
+    """Memory of a digital controller."""
+
+    inner: Memory
+    """Of the law itself."""
+    queue: Float[Array, "delay+1 nu"]
+    """Inputs computed and not yet replaced: the first is being applied, the last was computed last."""
+    start: Float[Array, ""]
+    """When the run began (s); samples are taken from then on."""
+
+
+class Sampled(Controller):
+    """`controller` as a digital one: it samples every `period` (s), and its inputs are held until the next sample.
+
+    With `delay = n`, what was computed from the state at a sample is applied `n` periods later. Before the start the
+    system is taken to have stood at its first state. Between samples the motion is integrated like any other.
+    """
+
+    controller: Controller
+    period: Float[Array, ""]
+    delay: int = eqx.field(static=True)
+
+    def __init__(self, controller: Any, period: Any, delay: Any = 0):
+        controller = as_controller(controller, "Sampled")
+        problems = []
+        if isinstance(controller, Sampled):
+            problems.append("the controller is sampled already")
+        if np.ndim(period) != 0:
+            problems.append(f"period: one number (s), not an array of shape {np.shape(period)}")
+        elif is_concrete(period) and not (np.isfinite(period) and period > 0):
+            problems.append(f"period must be positive (s), not {period}")
+        if not isinstance(delay, (int, np.integer)) or isinstance(delay, bool) or delay < 0:
+            problems.append(f"delay: a number of samples, 0, 1, 2, …, not {delay!r}")
+        if problems:
+            raise ModelError("Sampled", problems)
+        self.controller = controller
+        self.period = jnp.asarray(period, dtype=float)
+        self.delay = int(delay)
+
+    def start(self, t: Scalar, q: Vector, v: Vector) -> SampledMemory:
+        """The first sample taken, and the inputs on their way as if the system had stood at its first state before."""
+        inner, queue = self.controller.start(t, q, v), []
+        for _ in range(self.delay + 1):
+            u, inner = self.controller.step(t, q, v, inner, self.period)
+            queue.append(u)
+        return SampledMemory(inner, jnp.stack(queue), jnp.asarray(t, dtype=float))
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> Vector:
+        """The input held at the moment."""
+        return memory.queue[0]
+
+    def sample(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> SampledMemory:
+        """Look at the state: the next input in the queue is applied, a new one joins its end."""
+        u, inner = self.controller.step(t, q, v, memory.inner, self.period)
+        return SampledMemory(inner, jnp.concatenate([memory.queue[1:], u[None]]), memory.start)
+
+    def sample_if_due(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> SampledMemory:
+        """`sample` at sampling instants after the start; otherwise the memory as it is."""
+        count = (t - memory.start) / self.period
+        nearest = jnp.round(count)
+        due = (nearest >= 1) & (jnp.abs(count - nearest) < ON_SAMPLE)
+        return jax.lax.cond(due, lambda: self.sample(t, q, v, memory), lambda: memory)
+
+    def signals(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> dict[str, Array]:
+        return self.controller.signals(t, q, v, memory.inner)
+
+    def times(self, saved: Float[Array, " k"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
+        """The sampling instants of a run, and the times to be saved with those next to an instant moved onto it."""
+        if not is_concrete(self.period, saved):
+            raise ModelError(
+                "Sampled", ["the period and the duration of a run set its number of samples: they cannot be traced"]
+            )
+        period, times = float(self.period), np.asarray(saved)
+        count = (times - times[0]) / period
+        instants = times[0] + period * np.arange(1, int(np.floor(count[-1] + ON_SAMPLE)) + 1)
+        nearest = np.round(count)
+        on = (np.abs(count - nearest) < ON_SAMPLE) & (nearest > 0)
+        times = np.where(on, times[0] + period * nearest, times)
+        return jnp.asarray(instants), jnp.asarray(times)
