@@ -1,5 +1,27 @@
 """Which forces make it move as I want: outputs, references and the laws that follow them."""
 
+from bricard.control.effort import Limits as Limits
+from bricard.control.output import Output as Output
+from bricard.control.periodic import Periodic as Periodic
+from bricard.control.reference import Circle as Circle
+from bricard.control.reference import CirclePath as CirclePath
+from bricard.control.reference import Constant as Constant
+from bricard.control.reference import FunctionReference as FunctionReference
+from bricard.control.reference import LinePath as LinePath
+from bricard.control.reference import Polynomial as Polynomial
+from bricard.control.reference import Reference as Reference
+from bricard.control.reference import Sinusoid as Sinusoid
+from bricard.control.reference import Trapezoid as Trapezoid
+from bricard.control.reference import Waypoints as Waypoints
+from bricard.control.reference import minimum_jerk as minimum_jerk
+from bricard.control.response import Controllability as Controllability
+from bricard.control.response import controllability as controllability
+from bricard.control.tracking import Blended as Blended
+from bricard.control.tracking import OutputTracking as OutputTracking
+from bricard.control.tracking import ProjectedInverseDynamics as ProjectedInverseDynamics
+from bricard.control.tracking import ServoConstraint as ServoConstraint
+from bricard.control.tracking import TrajectoryConstraint as TrajectoryConstraint
+from bricard.control.tracking import computed_torque as computed_torque
 from bricard.simulate.controller import ConstantInput as ConstantInput
 from bricard.simulate.controller import Controller as Controller
 from bricard.simulate.controller import Feedback as Feedback

@@ -42,6 +42,10 @@ class Controller(eqx.Module):
         u, rate = self(t, q, v, memory), self.rate(t, q, v, memory)
         return u, jax.tree.map(lambda m, r: m + period * r, memory, rate)
 
+    def check(self, t: Scalar, q: Vector, v: Vector) -> None:
+        """Raise `ModelError` if the law cannot work at this state, such as an output that no input reaches."""
+        return
+
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
         """What the controller sees and wants, by name (`output`, `reference`, …): kept in the trajectory."""
         return {}

@@ -81,6 +81,8 @@ def simulate(
         _check_step_fits(name, controller, dt)
     if is_concrete(system, q, v):
         _check_start(system, q, v, times[0], stabilization)
+        if is_concrete(controller):
+            controller.check(times[0], q, v)
     run = integrate(
         system,
         q,
@@ -268,7 +270,10 @@ def _reason(system: System, method: Route, controller: Controller, run: Integrat
         )
     for ahead in np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 11) * (1.0 + abs(t))]):
         q, v = run.last.q + ahead * system.qdot(run.last.q, run.last.v), run.last.v
-        problem = state_problem(system, q, v, controller(t + ahead, q, v, run.last.memory), t + ahead)
+        u = controller(t + ahead, q, v, run.last.memory)
+        if not np.all(np.isfinite(u)):
+            return where + "the controller's inputs became NaN or infinite there. Look at its demands and limits."
+        problem = state_problem(system, q, v, u, t + ahead)
         parts = {
             "the mass matrix": problem.mass,
             "the force": problem.force,

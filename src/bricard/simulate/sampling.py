@@ -81,6 +81,9 @@ class Sampled(Controller):
         due = (nearest >= 1) & (jnp.abs(count - nearest) < ON_SAMPLE)
         return jax.lax.cond(due, lambda: self.sample(t, q, v, memory), lambda: memory)
 
+    def check(self, t: Scalar, q: Vector, v: Vector) -> None:
+        self.controller.check(t, q, v)
+
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> dict[str, Array]:
         return self.controller.signals(t, q, v, memory.inner)
 
