@@ -8,11 +8,11 @@ from jaxtyping import Array, Float
 
 from bricard.control.tracking import Blended
 from bricard.errors import ModelError
-from bricard.simulate.controller import Controller
+from bricard.simulate.controller import Controller, DigitalController
 from bricard.system import Scalar, Vector, VectorLike
 
 
-class Periodic(Controller):
+class Periodic(DigitalController):
     """The task for `k` samples, then its stabilizer for `l` samples, and again: a digital law, for `Sampled`.
 
     Or any `pattern` of blending factors, one for each sample of a period.
@@ -47,12 +47,10 @@ class Periodic(Controller):
         """The count of samples."""
         return jnp.zeros(())
 
-    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Array) -> Vector:
-        which = jnp.mod(jnp.round(memory), self.pattern.shape[0]).astype(int)
-        return self.law.with_kappa(self.pattern[which])(t, q, v, jnp.zeros(0))
-
     def step(self, t: Scalar, q: Vector, v: Vector, memory: Array, period: Scalar) -> tuple[Vector, Array]:
-        return self(t, q, v, memory), jax.lax.stop_gradient(memory) + 1.0
+        which = jnp.mod(jnp.round(memory), self.pattern.shape[0]).astype(int)
+        u = self.law.with_kappa(self.pattern[which])(t, q, v, jnp.zeros(0))
+        return u, jax.lax.stop_gradient(memory) + 1.0
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Array) -> dict[str, Array]:
         return self.law.signals(t, q, v, jnp.zeros(0))

@@ -85,7 +85,7 @@ class Polynomial(Reference):
         self, start: VectorLike, end: VectorLike, duration: VectorLike, begin: VectorLike = 0.0, degree: int = 9
     ):
         self.start, self.end = _pair("Polynomial", start, end)
-        self.duration = _positive("Polynomial", "duration", duration)
+        self.duration = positive("Polynomial", "duration", duration)
         self.begin = jnp.asarray(begin, dtype=float)
         if degree not in _RISES:
             raise ModelError("Polynomial", [f"degree: 5 (minimum jerk), 7 or 9, not {degree!r}"])
@@ -96,7 +96,7 @@ class Polynomial(Reference):
         return (self.degree + 1) // 2
 
     def __call__(self, t: Scalar) -> Float[Array, " p"]:
-        s = jnp.clip((t - self.begin) / self.duration, 0.0, 1.0)
+        s = _within((t - self.begin) / self.duration, 0.0, 1.0)
         lowest = (self.degree + 1) // 2
         rise = s**lowest * jnp.polyval(jnp.array(_RISES[self.degree][::-1]), s)
         return self.start + rise * (self.end - self.start)
@@ -147,7 +147,7 @@ class Circle(Reference):
         normal: VectorLike | None = None,
     ):
         self.centre = _vector(centre)
-        self.radius = _positive("Circle", "radius", radius)
+        self.radius = positive("Circle", "radius", radius)
         self.period, self.phase = (jnp.asarray(x, dtype=float) for x in (period, phase))
         size = self.centre.shape[0]
         problems = []
@@ -198,9 +198,9 @@ class Trapezoid(Reference):
         begin: VectorLike = 0.0,
     ):
         self.path = path
-        self.length = _positive("Trapezoid", "length", length)
-        self.acceleration = _positive("Trapezoid", "acceleration", acceleration)
-        self.speed = jnp.minimum(_positive("Trapezoid", "speed", speed), jnp.sqrt(self.length * self.acceleration))
+        self.length = positive("Trapezoid", "length", length)
+        self.acceleration = positive("Trapezoid", "acceleration", acceleration)
+        self.speed = jnp.minimum(positive("Trapezoid", "speed", speed), jnp.sqrt(self.length * self.acceleration))
         self.begin = jnp.asarray(begin, dtype=float)
 
     @property
@@ -215,7 +215,7 @@ class Trapezoid(Reference):
     def distance(self, t: Scalar) -> Float[Array, ""]:
         """Arc length at time `t` (m)."""
         ramp = self.speed / self.acceleration
-        t = jnp.clip(t - self.begin, 0.0, self.duration)
+        t = _within(t - self.begin, 0.0, self.duration)
         back = self.duration - t
         rising, falling = 0.5 * self.acceleration * t**2, self.length - 0.5 * self.acceleration * back**2
         return jnp.where(t < ramp, rising, jnp.where(back < ramp, falling, self.speed * (t - 0.5 * ramp)))
@@ -282,7 +282,7 @@ class Waypoints(Reference):
         return self.coefficients.shape[0] - 1
 
     def __call__(self, t: Scalar) -> Float[Array, " p"]:
-        t = jnp.clip(t, self.breaks[0], self.breaks[-1])
+        t = _within(t, self.breaks[0], self.breaks[-1])
         i = jnp.clip(jnp.searchsorted(self.breaks, t, side="right") - 1, 0, self.breaks.shape[0] - 2)
         value = jnp.zeros(self.coefficients.shape[2])
         for row in self.coefficients:
@@ -315,6 +315,11 @@ def make_reference(reference: Any, names: tuple[str, ...], order: int, subject: 
     return reference
 
 
+def _within(x: Scalar, low: Scalar, high: Scalar) -> Array:
+    """`x` held between bounds, with the slope from inside at both of them (that of `clip` there is one half)."""
+    return jnp.where(x < low, low, jnp.where(x > high, high, x))
+
+
 def _vector(x: VectorLike) -> Float[Array, " p"]:
     return jnp.atleast_1d(jnp.asarray(x, dtype=float))
 
@@ -326,7 +331,8 @@ def _pair(subject: str, start: VectorLike, end: VectorLike) -> tuple[Array, Arra
     return a, b
 
 
-def _positive(subject: str, name: str, value: VectorLike) -> Float[Array, ""]:
+def positive(subject: str, name: str, value: VectorLike) -> Float[Array, ""]:
+    """One number above zero."""
     number = jnp.asarray(value, dtype=float)
     if number.shape != () or (is_concrete(number) and not (np.isfinite(number) and number > 0)):
         raise ModelError(subject, [f"{name} must be one positive number, not {value!r}"])

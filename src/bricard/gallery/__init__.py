@@ -24,6 +24,7 @@ _EXAMPLES = {
     "double-pendulum": "double_pendulum:double_pendulum",
     "prr": "prr:prr",
     "scara": "scara:scara",
+    "two-link-arm": "two_link_arm:two_link_arm",
     "two-mass": "two_mass:two_mass",
     "two-mass-joined": "two_mass:two_mass_joined",
     "sliding-pendulum": "sliding_pendulum:sliding_pendulum",

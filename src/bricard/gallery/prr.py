@@ -40,7 +40,7 @@ class PRR(System):
 
     def kinetic_energy(self, q, v, t):
         _, (base, elbow, tip) = jax.jvp(self.points, (q,), (v,))
-        links = _rod_energy(self.m, base, elbow) + _rod_energy(self.m, elbow, tip)
+        links = rod_energy(self.m, base, elbow) + rod_energy(self.m, elbow, tip)
         return 0.5 * self.m * base @ base + links
 
     def potential_energy(self, q, t):
@@ -64,7 +64,7 @@ class PRR(System):
         }
 
 
-def _rod_energy(mass, start, end):
+def rod_energy(mass, start, end):
     """Kinetic energy of a uniform rod, from the velocities of its ends."""
     return mass * (start @ start + start @ end + end @ end) / 6.0
 

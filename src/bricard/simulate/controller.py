@@ -51,6 +51,16 @@ class Controller(eqx.Module):
         return {}
 
 
+class DigitalController(Controller):
+    """A law that only exists sample by sample: gives `step`, and needs `Sampled` around it."""
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        raise ModelError(type(self).__name__, ["works sample by sample: use br.control.Sampled(law, period)"])
+
+    def step(self, t: Scalar, q: Vector, v: Vector, memory: Memory, period: Scalar) -> tuple[Vector, Memory]:
+        raise NotImplementedError
+
+
 class ConstantInput(Controller):
     """The same inputs all the time."""
 

@@ -1,0 +1,207 @@
+"""Tracking in quasi-velocities (Aghili): motion and constraint force apart, with no metric to choose.
+
+With `M = WWᵀ` and `Λ = A W⁻ᵀ`, an orthogonal `V = [V₁ V₂]` splits `Wᵀv` into `V₁ᵀWᵀv = 0` and `v_r = V₂ᵀWᵀv`:
+`v̇_r + Γ_r v_r = u_r` moves, `Γ_o v_r = u_o + V₁ᵀΛᵀλ` loads the constraints; `u` is `W⁻¹` times the total force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from bricard.control.effort import least_effort
+from bricard.control.force import check_force_goal, make_force_goal
+from bricard.control.output import Output, make_output
+from bricard.control.reference import Reference, make_reference
+from bricard.control.response import response
+from bricard.control.tracking import Gain, apply_gain, make_gains
+from bricard.equations.rank import pinv
+from bricard.errors import ModelError
+from bricard.simulate.controller import Controller, Memory
+from bricard.system import Scalar, System, Vector
+
+NEWTON_STEPS = 12
+"""Enough to find the wanted configuration from any one near it."""
+
+
+class Frame(NamedTuple):
+    """`W` and `V` at a configuration."""
+
+    root: Float[Array, "n n"]
+    turn: Float[Array, "n n"]
+
+
+class QuasiVelocityTracking(Controller):
+    """As many outputs as degrees of freedom follow their reference; constraint forces too, if `force` is given.
+
+    `ε = v_r − s` with `s = B(q_d)⁻¹θ̇_d − B⁻¹K_p θ̃` decays by `ε̇ = −(Γ_r + K_d) ε`, with a skew `Γ_r` at least as fast
+    as the smallest `K_d` says (`skew=False` takes the source's `Γ_r`, with which only `εᵀΓ_r ε` along the motion
+    vanishes). `force` holds wanted multipliers by row (of the constraint **on** the system).
+    """
+
+    system: System
+    output: Output
+    reference: Reference
+    kp: Gain
+    kd: Gain
+    force: Reference | None
+    rows: tuple[str, ...] = eqx.field(static=True)
+    skew: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        system: System,
+        output: Any,
+        reference: Any,
+        kp: Any,
+        kd: Any,
+        force: Mapping[str, Any] | None = None,
+        *,
+        skew: bool = True,
+    ):
+        subject = "QuasiVelocityTracking"
+        if system.has_chart:
+            raise ModelError(subject, ["needs coordinates whose rates are the velocities (no quaternions)"])
+        self.system, self.skew = system, skew
+        self.output = make_output(system, output, subject)
+        self.reference = make_reference(reference, self.output.names, 2, subject)
+        self.kp, self.kd = make_gains(subject, len(self.output.names), kp=kp, kd=kd)
+        self.rows, self.force = ((), None) if force is None else make_force_goal(system, force, subject)
+
+    def check(self, t: Scalar, q: Vector, v: Vector) -> None:
+        at, name = response(self.system, q, v, t), "QuasiVelocityTracking"
+        freedom = int(np.sum(np.any(np.asarray(at.basis) != 0, axis=0)))
+        if freedom != len(self.output.names):
+            raise ModelError(name, [f"{len(self.output.names)} outputs for {freedom} degrees of freedom"])
+        check_force_goal(self.system, self.rows, at, name)
+        needed = self.system.nv if self.rows else freedom
+        if np.linalg.matrix_rank(np.asarray(at.inputs)) < needed:
+            raise ModelError(name, [f"{needed} independent inputs are needed"])
+
+    def frame(self, q: Vector, t: Scalar) -> Frame:
+        """`W` lower triangular, `V` by Householder reflections of the rows of `Λ`."""
+        root = jnp.linalg.cholesky(self.system.mass_matrix(q, t))
+        rows = solve_triangular(root, self.system.constraint_matrix(q, t).T, lower=True).T
+        return Frame(root, _complement(rows))
+
+    def reduced(self, q: Vector, t: Scalar) -> tuple[Float[Array, "n p"], Float[Array, "p p"]]:
+        """`W_r = W V₂`, with `v_r = W_rᵀv`, and `B` with `θ̇ = B v_r`."""
+        frame = self.frame(q, t)
+        moving = frame.turn[:, self._bound :]
+        jacobian = self.output.jacobian(self.system, q, t)
+        return frame.root @ moving, jacobian @ solve_triangular(frame.root, moving, lower=True, trans=1)
+
+    @property
+    def _bound(self) -> int:
+        return self.system.nv - len(self.output.names)
+
+    def wanted(self, t: Scalar, q: Vector) -> Vector:
+        """The configuration with the wanted outputs, nearest to `q`: Newton's method on constraints and outputs."""
+
+        def correct(q: Vector) -> Vector:
+            missing = jnp.concatenate(
+                [self.system.constraints(q, t), self.output.value(self.system, q, t) - self.reference(t)]
+            )
+            rows = self.system.constraint_matrix(q, t)[: self.system.n_holonomic]
+            matrix = jnp.concatenate([rows, self.output.jacobian(self.system, q, t)])
+            return q - pinv(matrix) @ missing
+
+        found = jax.lax.fori_loop(0, NEWTON_STEPS, lambda _, q: correct(q), jax.lax.stop_gradient(q))
+        last = correct(jax.lax.stop_gradient(found))  # its derivative is that of the solution
+        return jnp.where(jnp.max(jnp.abs(last - found)) < 1e-8, last, jnp.nan)
+
+    def aim(self, q: Vector, wanted: Vector, t: Scalar) -> Float[Array, " p"]:
+        """`s`: the quasi-velocity to have."""
+        _, rate = self.reference.derivatives(t, 1)
+        error = self.output.value(self.system, q, t) - self.reference(t)
+        _, there = self.reduced(wanted, t)
+        _, here = self.reduced(q, t)
+        return jnp.linalg.solve(there, rate) - jnp.linalg.solve(here, apply_gain(self.kp, error))
+
+    def coriolis(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, "n n"]:
+        """`Γ + V̇Vᵀ` seen in the turned frame: rows `V₁`, then `V₂`."""
+        (root, turn), (root_rate, turn_rate) = jax.jvp(lambda q: self.frame(q, t), (q,), (v,))
+        if self.skew:
+            christoffel = _christoffel(self.system, q, v, t)
+            inner = solve_triangular(root, christoffel, lower=True) - root_rate.T
+            gamma = solve_triangular(root, inner.T, lower=True).T
+        else:
+            slope = jax.jacfwd(lambda q: self.frame(q, t).root.T @ v)(q)
+            gamma = solve_triangular(root, root_rate - slope.T, lower=True)
+        return turn.T @ (gamma @ turn + turn_rate)
+
+    def composite_error(self, t: Scalar, q: Vector, v: Vector) -> Float[Array, " p"]:
+        """`ε = v_r − s`."""
+        return self.reduced(q, t)[0].T @ v - self.aim(q, self.wanted(t, q), t)
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
+        t = jnp.asarray(t, dtype=float)
+        system, bound = self.system, self._bound
+        wanted = self.wanted(t, q)
+        _, rate = self.reference.derivatives(t, 1)
+        along = jnp.concatenate([system.constraint_matrix(wanted, t), self.output.jacobian(system, wanted, t)])
+        wanted_v = pinv(along) @ jnp.concatenate([jnp.zeros(system.n_constraints), rate])
+        aim, aim_rate = jax.jvp(self.aim, (q, wanted, t), (v, wanted_v, jnp.ones_like(t)))
+        frame, gamma = self.frame(q, t), self.coriolis(q, v, t)
+        reduced = (frame.root @ frame.turn[:, bound:]).T @ v
+        motion = aim_rate + gamma[bound:, bound:] @ aim - apply_gain(self.kd, reduced - aim)
+
+        def turned(x: Array) -> Array:
+            return frame.turn.T @ solve_triangular(frame.root, x, lower=True)
+
+        given = turned(system.applied_force(q, v, t) - system.bias(q, jnp.zeros_like(v), t))
+        inputs = turned(system.input_matrix(q, t))
+        matrix, target = inputs[bound:], motion - given[bound:]
+        if self.force is not None:
+            index = jnp.array([system.row_names.index(n) for n in self.rows])
+            goal = jnp.zeros(system.n_constraints).at[index].set(self.force(t))
+            pressing = gamma[:bound, bound:] @ reduced - turned(system.constraint_matrix(q, t).T @ goal)[:bound]
+            matrix = jnp.concatenate([inputs[:bound], matrix])
+            target = jnp.concatenate([pressing - given[:bound], target])
+        return least_effort(matrix, target, inputs.T @ inputs)
+
+    def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
+        y, wanted = self.output.value(self.system, q, t), self.reference(t)
+        return {
+            "output": y,
+            "reference": wanted,
+            "error": y - wanted,
+            "composite error": self.composite_error(t, q, v),
+        }
+
+
+def _christoffel(system: System, q: Vector, v: Vector, t: Scalar) -> Float[Array, "n n"]:
+    """`C` of `h = C v + …` with `Ṁ − 2C` skew."""
+    change = jax.jacfwd(lambda q: system.mass_matrix(q, t))(q)  # ∂M_ij/∂q_k
+    rate = change @ v
+    mixed = jnp.einsum("ijk,j->ik", change, v)
+    return 0.5 * (rate + mixed - mixed.T)
+
+
+def _complement(rows: Float[Array, "m n"]) -> Float[Array, "n n"]:
+    """Orthogonal `V` whose first columns span the rows and whose others their complement.
+
+    Householder reflections, one for each independent row; unlike those of an SVD they change smoothly with the rows.
+    """
+    n = rows.shape[1]
+    turn, count = jnp.eye(n), jnp.zeros((), dtype=int)
+    sizes = jnp.sqrt(jnp.sum(rows**2, axis=1))
+    for i in range(rows.shape[0]):
+        left = jnp.where(jnp.arange(n) >= count, turn.T @ rows[i], 0.0)
+        square = left @ left
+        independent = square > (1e-7 * jax.lax.stop_gradient(sizes[i])) ** 2
+        direction = left / jnp.sqrt(jnp.where(independent, square, 1.0))
+        axis = (jnp.arange(n) == count).astype(float)
+        sign = jnp.where(direction @ axis >= 0.0, 1.0, -1.0)
+        mirror = direction + sign * axis
+        reflect = jnp.eye(n) - 2.0 * jnp.outer(mirror, mirror) / (mirror @ mirror)
+        turn = jnp.where(independent, turn @ reflect, turn)
+        count = count + independent.astype(int)
+    return turn
