@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from bricard.control.output import make_output
-from bricard.control.response import response
+from bricard.control.response import freedom, response, response_now
 from bricard.system import System, Vector, VectorLike
 
 ACTS_TOLERANCE = 1e-9
@@ -53,9 +53,7 @@ def internal_states(
 ) -> float:
     """Number of states of the internal dynamics: twice the degrees of freedom, less the sum of the relative degrees."""
     q = system.vector(q, "q")
-    basis = response(system, q, jnp.zeros(system.nv), jnp.asarray(t, dtype=float)).basis
-    freedom = int(jnp.sum(jnp.any(basis != 0.0, axis=0)))
-    return 2 * freedom - sum(_degrees(system, output, q, v, t).degrees)
+    return 2 * freedom(system, q, jnp.asarray(t, dtype=float)) - sum(_degrees(system, output, q, v, t).degrees)
 
 
 def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t: ArrayLike) -> Degrees:
@@ -76,7 +74,7 @@ def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t
         return made.value(system, x[0], time)
 
     function = value
-    gain = response(system, q, v, time).gain
+    gain = response_now(system, q, v, time).gain
     for order in range(1, min(2 * system.nv, HIGHEST) + 1):
         slope = jax.jacfwd(lambda v, f=function: f((q, v)))(v)
         acting = np.asarray(slope @ gain)

@@ -51,9 +51,9 @@ class Limits(eqx.Module):
 
     def __init__(
         self,
-        inputs: Mapping[str, Sequence[float | None]] | None = None,
-        forces: Mapping[str, Sequence[float | None]] | None = None,
-        cones: Sequence[tuple[str, str | Sequence[str], float]] = (),
+        inputs: Mapping[str, Any] | None = None,
+        forces: Mapping[str, Any] | None = None,
+        cones: Sequence[tuple[str, str | Sequence[str], Any]] = (),
     ):
         problems: list[str] = []
         self.inputs = tuple(_bounds(n, b, problems) for n, b in (inputs or {}).items())
@@ -91,14 +91,14 @@ class Limits(eqx.Module):
         """One for each row of `rows`."""
         found = []
         for name, low, high in (*self.inputs, *self.forces):
-            found += [f"{name} ≥ {low:g}"] * np.isfinite(low) + [f"{name} ≤ {high:g}"] * np.isfinite(high)
+            found += [f"{name} ≥ {low:g}"] * int(np.isfinite(low)) + [f"{name} ≤ {high:g}"] * int(np.isfinite(high))
         for normal, tangents, _ in self.cones:
             found += [f"friction of {normal}: {sign}{n}" for n in tangents for sign in "+-"]
         return tuple(found)
 
     def rows(self, system: System, at: Response) -> tuple[Float[Array, "k nu"], Float[Array, " k"]]:
         """`G u ≤ g`."""
-        start, slope = at.multipliers()
+        start, slope = at.multipliers, at.multiplier_gain
         matrix, bound = [], []
 
         def keep(row: Array, offset: Array, low: float, high: float) -> None:
@@ -142,35 +142,53 @@ def allocate(
 ) -> Allocation:
     """Least effort `uᵀRu` within `G u ≤ g` that comes as near to `D u = y` as the limits allow.
 
-    A convex program (qpax): first the nearest point, to which effort adds only a hair; the limits found active are then
-    met exactly, by linear equations.
+    Two convex programs (qpax): the nearest demand that the limits allow, then the least effort for it. The limits found
+    active are met exactly, by linear equations.
     """
-    import qpax
-
     nu = weight.shape[0]
     effort = weight / (jnp.trace(weight) / nu)
     size = jnp.linalg.norm(matrix)
     scaled, wanted = matrix / size, target / size
     # In units of what is asked for: interior-point methods count absolute residuals.
-    unit = 1.0 + jnp.max(jnp.abs(wanted)) + jnp.max(jnp.where(jnp.isfinite(bounds), jnp.abs(bounds), 0.0))
+    unit = 1.0 + jnp.max(jnp.abs(wanted)) + jnp.max(jnp.abs(bounds))
     lengths = jnp.sqrt(jnp.sum(rows**2, axis=1))
     lengths = jnp.where(lengths > 0.0, lengths, 1.0)
-    g, h = rows / lengths[:, None], bounds / lengths / unit
-    hessian = scaled.T @ scaled + _EFFORT_SHARE * effort
-    x, _, z, _, converged, _ = qpax.solve_qp(
-        hessian, -scaled.T @ (wanted / unit), jnp.zeros((0, nu)), jnp.zeros(0), g, h, solver_tol=1e-10, max_iter=60
+    wanted, g, h = wanted / unit, rows / lengths[:, None], bounds / lengths / unit
+
+    nearest, _, possible = _program(scaled.T @ scaled + _HAIR * effort, -scaled.T @ wanted, g, h)
+    allowed = jnp.max(jnp.abs(scaled @ nearest - wanted)) < 1e-5
+    wanted = jnp.where(allowed, wanted, scaled @ nearest)
+    start = least_effort(scaled, wanted, effort)
+    idle = jnp.eye(nu) - pinv(scaled) @ scaled
+    move, pressure, found = _program(
+        idle.T @ effort @ idle + _HAIR * jnp.eye(nu), jnp.zeros(nu), g @ idle, h - g @ start
     )
-    active = jax.lax.stop_gradient((z > 1e-12) & (h - g @ x < 1e-6))
-    u = _on_active(scaled, wanted / unit, effort, g, h, active)
-    kept = jnp.all(g @ u <= h + 1e-9) & jnp.all(jnp.isfinite(u))
-    u = jnp.where(kept, u, x) * unit
-    possible = (converged > 0) & jnp.all(rows @ u <= bounds + 1e-6 * unit * lengths)
+    u = jnp.where(found, start + idle @ move, nearest)
+    active = jax.lax.stop_gradient((h - g @ u < 1e-6) & ((pressure > 1e-10) | ~found | ~allowed))
+    exact = _on_active(scaled, wanted, effort, g, h, active)
+    u = jnp.where(jnp.all(g @ exact <= h + 1e-9) & jnp.all(jnp.isfinite(exact)), exact, u) * unit
+    possible = possible & jnp.all(rows @ u <= bounds + 1e-6 * unit * lengths)
     u = jnp.where(possible, u, jnp.nan)
     reached = (jnp.abs(bounds - rows @ u) / lengths) < 1e-8 * unit
     return Allocation(u, target - matrix @ u, reached, possible)
 
 
-_EFFORT_SHARE = 1e-9
+_HAIR = 1e-9
+"""Of what makes a program strictly convex."""
+
+
+def _program(
+    hessian: Float[Array, "n n"], slope: Float[Array, " n"], rows: Float[Array, "k n"], bounds: Float[Array, " k"]
+) -> tuple[Float[Array, " n"], Float[Array, " k"], Bool[Array, ""]]:
+    """`min ½xᵀQx + cᵀx` with `G x ≤ g`: the solution, the pressure on each bound, and whether there is one."""
+    import qpax
+
+    none = jnp.zeros((0, hessian.shape[0])), jnp.zeros(0)
+    with jax.numpy_rank_promotion("allow"):  # qpax relies on it, whatever the user has set
+        x, _, pressure, _, converged, _ = qpax.solve_qp(
+            hessian, slope, *none, rows, bounds, backend="i", solver_tol=1e-10, max_iter=60
+        )
+    return x, pressure, (converged > 0) & jnp.all(jnp.isfinite(x))
 
 
 def _on_active(matrix, target, weight, rows, bounds, active) -> Array:

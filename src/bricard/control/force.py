@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from bricard.control.effort import input_weight, least_effort
 from bricard.control.reference import Reference, make_reference
-from bricard.control.response import Response, response
+from bricard.control.response import Response, admissible, response, response_now
 from bricard.control.tracking import Gain, ProjectedInverseDynamics, apply_gain, make_gains
 from bricard.errors import ModelError
 from bricard.simulate.controller import Memory
@@ -59,14 +59,14 @@ class HybridMotionForce(ProjectedInverseDynamics):
 
     def check(self, t: Scalar, q: Vector, v: Vector) -> None:
         super().check(t, q, v)
-        at = response(self.system, q, v, t)
-        check_force_goal(self.system, self.rows, at, "HybridMotionForce")
-        matrix, _ = self.demand(t, q, v, at)
-        _, slope = at.multipliers()
-        both = np.concatenate([np.asarray(matrix), np.asarray(slope)[list(self._index)]])
-        both = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-300)
-        forces = np.linalg.matrix_rank(np.asarray(slope)[list(self._index)], tol=1e-9)
-        if np.linalg.matrix_rank(both, tol=1e-9) < len(self.output.names) + forces:
+        check_force_goal(self.system, self.rows, q, t, "HybridMotionForce")
+        at = response_now(self.system, q, v, t)
+        index = list(self._index)
+        slope, wanted = np.asarray(at.multiplier_gain)[index], np.asarray(at.unique)[np.ix_(index, index)]
+        motion = np.asarray(self.output.jacobian(self.system, q, t) @ at.gain)
+        both = np.concatenate([motion / np.linalg.norm(motion), slope / np.maximum(np.linalg.norm(slope), 1e-300)])
+        needed = len(self.output.names) + np.linalg.matrix_rank(wanted, tol=1e-6)
+        if np.linalg.matrix_rank(both, tol=1e-9) < needed:
             raise ModelError(
                 "HybridMotionForce",
                 [f"the {self.system.nu} inputs cannot set the force of {', '.join(self.rows)} besides the motion"],
@@ -95,11 +95,12 @@ class HybridMotionForce(ProjectedInverseDynamics):
         """Inputs, wanted and measured forces: one equation, since the measured force answers to the inputs at once."""
         at, index = response(self.system, q, v, t), jnp.array(self._index)
         motion, target = self.demand(t, q, v, at)
-        start, slope = (x[index] for x in at.multipliers())
-        goal = self._unique(at, q, t, self.force(t))
+        start, slope = at.multipliers[index], at.multiplier_gain[index]
+        goal = self._unique(at, self.force(t))
         felt_start, felt_slope = start, slope
         if self.plant is not None:
-            felt_start, felt_slope = (x[index] for x in response(self.plant, q, v, t).multipliers())
+            there = response(self.plant, q, v, t)
+            felt_start, felt_slope = there.multipliers[index], there.multiplier_gain[index]
         scaled = jnp.stack([apply_gain(self.kf, column) for column in felt_slope.T], axis=1)
         wanted = goal + apply_gain(self.kf, goal - felt_start) + apply_gain(self.ki, memory)
         matrix = jnp.concatenate([motion, slope + scaled])
@@ -111,11 +112,10 @@ class HybridMotionForce(ProjectedInverseDynamics):
         u = least_effort(matrix / lengths[:, None], both / lengths, input_weight(at, metric))
         return u, goal, felt_start + felt_slope @ u
 
-    def _unique(self, at: Response, q: Vector, t: Scalar, goal: Float[Array, " s"]) -> Float[Array, " s"]:
+    def _unique(self, at: Response, goal: Float[Array, " s"]) -> Float[Array, " s"]:
         """Of the goals of redundant rows, the part that makes a force."""
         index = jnp.array(self._index)
-        full = jnp.zeros(self.system.n_constraints).at[index].set(goal)
-        return (at.to_multipliers @ (self.system.constraint_matrix(q, t).T @ full))[index]
+        return (at.unique @ jnp.zeros(self.system.n_constraints).at[index].set(goal))[index]
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
         _, goal, measured = self._solve(t, q, v, memory)
@@ -141,11 +141,11 @@ class _Together(Reference):
         return jnp.concatenate([part(t) for part in self.parts])
 
 
-def check_force_goal(system: System, rows: tuple[str, ...], at: Response, subject: str) -> None:
+def check_force_goal(system: System, rows: tuple[str, ...], q: Vector, t: Scalar, subject: str) -> None:
     """Raise if a named row's force is not unique, unless all rows are named."""
     if len(rows) == system.n_constraints:
         return
-    unique = np.asarray(at.determinate)
+    unique = np.asarray(admissible(system, q, t)[1])
     loose = [n for n in rows if not unique[system.row_names.index(n)]]
     if loose:
         raise ModelError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -21,7 +23,7 @@ class Periodic(DigitalController):
     law: Blended
     pattern: Float[Array, " n"]
 
-    def __init__(self, law: Blended, k: int = 1, l: int = 1, *, pattern: VectorLike | None = None):
+    def __init__(self, law: Any, k: Any = 1, l: Any = 1, *, pattern: VectorLike | None = None):
         problems = []
         if not isinstance(law, Blended):
             problems.append(f"law: a Blended, not {type(law).__name__}")

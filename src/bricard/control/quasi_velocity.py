@@ -20,7 +20,7 @@ from bricard.control.effort import least_effort
 from bricard.control.force import check_force_goal, make_force_goal
 from bricard.control.output import Output, make_output
 from bricard.control.reference import Reference, make_reference
-from bricard.control.response import response
+from bricard.control.response import freedom
 from bricard.control.tracking import Gain, apply_gain, make_gains
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
@@ -76,13 +76,12 @@ class QuasiVelocityTracking(Controller):
         self.rows, self.force = ((), None) if force is None else make_force_goal(system, force, subject)
 
     def check(self, t: Scalar, q: Vector, v: Vector) -> None:
-        at, name = response(self.system, q, v, t), "QuasiVelocityTracking"
-        freedom = int(np.sum(np.any(np.asarray(at.basis) != 0, axis=0)))
-        if freedom != len(self.output.names):
-            raise ModelError(name, [f"{len(self.output.names)} outputs for {freedom} degrees of freedom"])
-        check_force_goal(self.system, self.rows, at, name)
-        needed = self.system.nv if self.rows else freedom
-        if np.linalg.matrix_rank(np.asarray(at.inputs)) < needed:
+        count, name = freedom(self.system, q, t), "QuasiVelocityTracking"
+        if count != len(self.output.names):
+            raise ModelError(name, [f"{len(self.output.names)} outputs for {count} degrees of freedom"])
+        check_force_goal(self.system, self.rows, q, t, name)
+        needed = self.system.nv if self.rows else count
+        if np.linalg.matrix_rank(np.asarray(self.system.input_matrix(q, t))) < needed:
             raise ModelError(name, [f"{needed} independent inputs are needed"])
 
     def frame(self, q: Vector, t: Scalar) -> Frame:

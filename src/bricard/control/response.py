@@ -1,7 +1,7 @@
 """How do the inputs act? Accelerations, outputs and constraint forces are affine in `u`; every law solves this.
 
-On the motions that the constraints allow (basis `N` of `null(A)`) the equations of motion read
-`NᵀMN w = Nᵀ(f + H u − h − M A⁺b)`, `v̇ = A⁺b + N w`: rank-safe, with redundant rows and at singular positions.
+The response is computed as the default route computes accelerations (`Proximal`): rank-safe with redundant rows, and
+near singular positions the law then sees the machine as the simulation does.
 """
 
 from __future__ import annotations
@@ -10,78 +10,104 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from bricard.control.output import Output, make_output
-from bricard.equations.problem import row_variation, scales
-from bricard.equations.rank import determinate, null_basis, pinv
+from bricard.equations.problem import equilibrate, row_variation, scales, state_problem
+from bricard.equations.proximal import Gram, Proximal
+from bricard.equations.rank import determinate, null_basis
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector, VectorLike
 
 REACH_TOLERANCE = 1e-7
-"""An input does not act on an output if the cosine between the two, measured by the mass matrix, is below this."""
+"""An input does not act on an output if the acceleration it gives, in units of the inertia, is below this."""
 
 
 class Response(NamedTuple):
-    """`v̇ = free + gain u` at one state, and the matrices behind it."""
+    """`v̇ = free + gain u` and `λ = multipliers + multiplier_gain u` at one state, and the matrices behind it."""
 
     free: Float[Array, " nv"]
     gain: Float[Array, "nv nu"]
+    multipliers: Float[Array, " m"]
+    multiplier_gain: Float[Array, "m nu"]
     mobility: Float[Array, "nv nv"]
     """`N (NᵀMN)⁻¹ Nᵀ`: the acceleration that a generalised force gives."""
-    basis: Float[Array, "nv nv"]
-    """`N`, orthonormal in scaled units; unused columns are zero."""
+    unique: Float[Array, "m m"]
+    """Of any multipliers, those of least norm (in scaled rows) that make the same force."""
     mass: Float[Array, "nv nv"]
-    force: Float[Array, " nv"]
-    """`f − h`."""
     inputs: Float[Array, "nv nu"]
     """`H`."""
-    to_multipliers: Float[Array, "m nv"]
-    """`(Aᵀ)⁺`, rank-safe: from a constraint force to the multipliers of least norm (in scaled rows)."""
-    determinate: Bool[Array, " m"]
-
-    def multipliers(self) -> tuple[Float[Array, " m"], Float[Array, "m nu"]]:
-        """`λ = start + slope u`, with the acceleration following the inputs."""
-        start = self.to_multipliers @ (self.mass @ self.free - self.force)
-        return start, self.to_multipliers @ (self.mass @ self.gain - self.inputs)
+    units: Float[Array, " nv"]
+    """Of the velocities: in them every coordinate has about unit inertia."""
 
 
 def response(system: System, q: Vector, v: Vector, t: Scalar) -> Response:
     """The response at a state."""
-    mass, matrix = system.mass_matrix(q, t), system.constraint_matrix(q, t)
-    units = scales(mass, matrix, row_variation(system, q, t))
-    columns = units.columns
-    scaled = matrix * columns[None, :] / units.rows[:, None]
-    inverse = pinv(scaled)
-    basis = columns[:, None] * null_basis(scaled)
-    unused = jax.lax.stop_gradient(jnp.all(basis == 0.0, axis=0)).astype(float)
-    mobility = basis @ jnp.linalg.solve(basis.T @ mass @ basis + jnp.diag(unused), basis.T)
-    force = system.applied_force(q, v, t) - system.bias(q, v, t)
+    problem = state_problem(system, q, v, jnp.zeros(system.nu), t)
+    scaled, units = equilibrate(problem)
+    columns, rows = units.columns, units.rows
     inputs = system.input_matrix(q, t)
-    particular = columns * (inverse @ (system.constraint_acceleration(q, v, t) / units.rows))
-    return Response(
-        free=particular + mobility @ (force - mass @ particular),
-        gain=mobility @ inputs,
-        mobility=mobility,
-        basis=basis,
-        mass=mass,
-        force=force,
-        inputs=inputs,
-        to_multipliers=(inverse.T * columns[None, :]) / units.rows[:, None],
-        determinate=determinate(scaled),
+    root = jnp.linalg.cholesky(scaled.mass)
+    half = solve_triangular(root, scaled.matrix.T, lower=True)
+    pushed = solve_triangular(
+        root,
+        jnp.concatenate([scaled.force[:, None], inputs * columns[:, None], jnp.eye(system.nv)], axis=1),
+        lower=True,
     )
+    nu, m = inputs.shape[1], scaled.matrix.shape[0]
+    target = jnp.zeros((m, pushed.shape[1])).at[:, 0].set(scaled.target)
+    multipliers, unique = jnp.zeros((0, pushed.shape[1])), jnp.zeros((0, 0))
+    if m:
+        gram = Gram(half, Proximal())
+        multipliers = gram.solve(target - half.T @ pushed)
+        unique = gram.solve(gram.matrix) * rows[None, :] / rows[:, None]
+    moved = columns[:, None] * solve_triangular(root, pushed + half @ multipliers, lower=True, trans=1)
+    multipliers = multipliers / rows[:, None]
+    return Response(
+        free=moved[:, 0],
+        gain=moved[:, 1 : nu + 1],
+        multipliers=multipliers[:, 0],
+        multiplier_gain=multipliers[:, 1 : nu + 1],
+        mobility=moved[:, nu + 1 :] * columns[None, :],
+        unique=unique,
+        mass=problem.mass,
+        inputs=inputs,
+        units=columns,
+    )
+
+
+response_now = eqx.filter_jit(response)
+"""The same, compiled: for answers outside of a run."""
+
+
+@eqx.filter_jit
+def admissible(system: System, q: Vector, t: Scalar) -> tuple[Float[Array, "nv nv"], Bool[Array, " m"]]:
+    """Motions that the constraints allow (columns; unused ones are zero), and which multipliers are unique."""
+    matrix = system.constraint_matrix(q, t)
+    units = scales(system.mass_matrix(q, t), matrix, row_variation(system, q, t))
+    scaled = matrix * units.columns[None, :] / units.rows[:, None]
+    return units.columns[:, None] * null_basis(scaled), determinate(scaled)
+
+
+def freedom(system: System, q: Vector, t: Scalar) -> int:
+    """Number of degrees of freedom here."""
+    return int(jnp.sum(jnp.any(admissible(system, q, t)[0] != 0.0, axis=0)))
 
 
 def scaled_reach(
     at: Response, jacobian: Float[Array, "p nv"]
 ) -> tuple[Float[Array, "p nu"], Float[Array, " p"], Float[Array, " nu"]]:
-    """Cosines between outputs and inputs, and the lengths that make them so; all without units."""
-    rows = jnp.sqrt(jnp.clip(jnp.sum((jacobian @ at.mobility) * jacobian, axis=1), 0.0))
-    columns = jnp.sqrt(jnp.clip(jnp.sum(at.inputs * at.gain, axis=0), 0.0))
+    """How inputs accelerate outputs, without units, and the sizes of outputs and inputs that make it so.
+
+    Sizes are those without constraints: where the constraints hold an output or an input still, the rounding errors
+    that are left must not be blown up.
+    """
+    rows = jnp.sqrt(jnp.sum((jacobian * at.units[None, :]) ** 2, axis=1))
+    columns = jnp.sqrt(jnp.sum((at.inputs * at.units[:, None]) ** 2, axis=0))
     rows, columns = (jnp.where(x > 0.0, x, 1.0) for x in (rows, columns))
     return (jacobian @ at.gain) / rows[:, None] / columns[None, :], rows, columns
 
@@ -119,23 +145,25 @@ def controllability(system: System, q: VectorLike, output: object = None, t: Arr
     For motions this is `rank(NᵀH) = k`, for outputs that the accelerations `ÿ` can all be chosen.
     """
     q, t = system.vector(q, "q"), jnp.asarray(t, dtype=float)
-    at = response(system, q, jnp.zeros(system.nv), t)
+    at = response_now(system, q, jnp.zeros(system.nv), t)
     if output is None:
-        basis = np.asarray(at.basis)
+        basis = np.asarray(admissible(system, q, t)[0])
         basis = basis[:, np.any(basis != 0, axis=0)]
         root = np.linalg.cholesky(basis.T @ np.asarray(at.mass) @ basis)
         unit = np.linalg.solve(root, basis.T).T  # admissible velocities of unit kinetic energy
         reach, names, demanded = unit.T @ np.asarray(at.inputs), system.velocity_names, basis.shape[1]
-        sizes = np.linalg.norm(reach, axis=0)
-        missing = _left_null(reach / np.where(sizes > 0, sizes, 1.0)) @ unit.T
+        missing = _left_null(reach / np.asarray(scaled_reach(at, jnp.zeros((0, system.nv)))[2])) @ unit.T
     else:
         made = make_output(system, output)
-        jacobian = made.jacobian(system, q, t)
+        jacobian = _jacobian(made, system, q, t)
         scaled, rows, _ = scaled_reach(at, jacobian)
         names, demanded = made.names, len(made.names)
         missing = _left_null(np.asarray(scaled)) * np.asarray(rows)
     sizes = np.max(np.abs(missing), axis=1, keepdims=True, initial=0.0)
     return Controllability(names, jnp.asarray(missing / np.where(sizes > 0, sizes, 1.0)), demanded)
+
+
+_jacobian = eqx.filter_jit(lambda output, system, q, t: output.jacobian(system, q, t))
 
 
 def require_reach(system: System, output: Output, q: Vector, t: Scalar, subject: str) -> None:

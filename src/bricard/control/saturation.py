@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from bricard.control.reference import positive
@@ -46,7 +45,7 @@ class SaturationSwitching(DigitalController):
     cycle: Float[Array, ""]
     renew: int = eqx.field(static=True)
 
-    def __init__(self, law: OutputTracking, low: Any, high: Any, cycle: ArrayLike, renew: int = 1):
+    def __init__(self, law: Any, low: Any, high: Any, cycle: Any, renew: Any = 1):
         if not isinstance(law, OutputTracking):
             raise ModelError("SaturationSwitching", [f"law: a ServoConstraint or its like, not {type(law).__name__}"])
         nu, problems = law.system.nu, []

@@ -41,8 +41,8 @@ class Gram:
         self.sweeps = settings.sweeps
         self.factor = jnp.linalg.cholesky(self.matrix + settings.mu * jnp.eye(self.matrix.shape[0]))
 
-    def solve(self, rhs: Float[Array, " m"]) -> Float[Array, " m"]:
-        """`λ` with `halfᵀ half λ = rhs`."""
+    def solve(self, rhs: Float[Array, " m *k"]) -> Float[Array, " m *k"]:
+        """`λ` with `halfᵀ half λ = rhs`, for one right side or several."""
         solution = cho_solve((self.factor, True), rhs)
         for _ in range(self.sweeps):
             solution = solution + cho_solve((self.factor, True), rhs - self.matrix @ solution)
