@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ellipk
 
 import bricard as br
 from bricard.errors import ModelError, SimulationError
@@ -173,6 +174,135 @@ def test_the_work_of_friction_is_accounted_for(puck):
     assert float(puck.energy.drift) < 1e-8
     at = np.searchsorted(np.asarray(puck.t), 1.0)
     np.testing.assert_allclose(puck.energy.work_of_forces[at], -0.5 * 2.0 * 9.0, rtol=0, atol=1e-9)
+
+
+def along(q, v, t):
+    return v[:2]
+
+
+def above(q, t):
+    return q[2]
+
+
+class Particle3(br.System):
+    """A unit mass under gravity, pushed along x by an input."""
+
+    coordinates = ("x", "y", "z")
+    inputs = ("fx",)
+
+    def mass_matrix(self, q, t):
+        return jnp.eye(3)
+
+    def potential_energy(self, q, t):
+        return G * q[2]
+
+    def input_matrix(self, q, t):
+        return jnp.array([[1.0], [0.0], [0.0]])
+
+
+@pytest.mark.slow
+def test_friction_in_the_plane_turns_with_the_slip():
+    floor = br.Unilateral(above, along, friction=0.3, name="floor")
+    run = br.simulate(Particle3(), np.zeros(3), [-1.0, 2.0, 0.0], 2.0, u=[2.0], contacts=floor, save=81)
+    (stick,) = run.events
+    assert stick.kind == "stick"
+    slides = np.asarray(run.t) < stick.time
+    speed = np.linalg.norm(run.v[slides], axis=1)
+    expected = -0.3 * G * np.asarray(run.v)[slides, :2] / speed[:, None]
+    np.testing.assert_allclose(run.contact_force[slides, 0, 1:], expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        run.contact_force[~slides, 0], [[G, -2.0, 0.0]] * int(np.sum(~slides)), rtol=0, atol=1e-9
+    )
+    assert float(run.energy.drift) < 1e-9
+
+
+# -- closed loops and controllers ---------------------------------------------------------------------------------
+
+
+def beside(q, t):
+    return q[0]
+
+
+def test_a_pendulum_in_cartesian_coordinates_against_a_wall():
+    """Its own constraint holds through the impacts, which come at quarter periods of ever smaller swings."""
+    system = br.gallery.load("pendulum-xy").system
+    l, e, angle = float(system.l), 0.5, 0.5
+    start = l * np.array([np.sin(angle), -np.cos(angle)])
+    wall = br.Unilateral(beside, restitution=e, name="wall")
+    run = br.simulate(system, start, [0.0, 0.0], 4.0, contacts=wall, save=41)
+    times, expected, t = [x.time for x in run.events], [], 0.0
+    for i in range(len(times)):
+        quarter = ellipk(np.sin(angle / 2) ** 2) * np.sqrt(l / float(system.g))
+        t += quarter if i == 0 else 2 * quarter
+        expected.append(t)
+        angle = 2 * np.arcsin(e * np.sin(angle / 2))  # the speed at the bottom falls by e
+    assert len(times) >= 3
+    np.testing.assert_allclose(times, expected, rtol=0, atol=1e-8)
+    assert float(run.constraint_error.max()) < 1e-12
+    assert float(run.energy.drift) < 1e-8
+
+
+class Cart(br.System):
+    """A unit mass on a line, with a motor."""
+
+    coordinates = ("x",)
+    inputs = ("force",)
+
+    def mass_matrix(self, q, t):
+        return jnp.eye(1)
+
+    def input_matrix(self, q, t):
+        return jnp.eye(1)
+
+
+def to_minus_a_fifth(t, q, v):
+    return -5.0 * (q + 0.2) - v
+
+
+@pytest.mark.slow
+def test_a_digital_controller_presses_against_a_stop():
+    controller = br.control.Sampled(to_minus_a_fifth, period=0.05, delay=1)
+    stop = br.Unilateral(beside, restitution=0.4, name="stop")
+    run = br.simulate(Cart(), [1.0], [0.0], 6.0, controller=controller, contacts=stop, save=41)
+    assert run.events[-1].kind == "rest"
+    np.testing.assert_allclose(run.contact_force[-1], [[1.0]], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.q[-1], 0.0, rtol=0, atol=1e-12)
+    # The first contact, by a free flight from sample to sample.
+    x, v, t, queue = 1.0, 0.0, 0.0, [-6.0, -6.0]
+    while x + 0.05 * v + 0.5 * queue[0] * 0.05**2 > 0.0:
+        x, v, t = x + 0.05 * v + 0.5 * queue[0] * 0.05**2, v + 0.05 * queue[0], t + 0.05
+        queue = [queue[1], -5.0 * (x + 0.2) - v]
+    left = min(r.real for r in np.roots([0.5 * queue[0], v, x]) if r.real > 0)
+    assert run.events[0].time == pytest.approx(t + left, abs=1e-9)
+
+
+# -- runs that cannot go on ---------------------------------------------------------------------------------------
+
+
+class Wall(eqx.Module):
+    """One of two walls, at 0 and 1, that close at 1 m/s."""
+
+    side: float = eqx.field(static=True)
+
+    def __call__(self, q, t):
+        return (q[0] if self.side < 0 else 1.0 - q[0]) - t
+
+
+def walls(restitution):
+    sides = (("left", -1.0), ("right", 1.0))
+    return [br.Unilateral(Wall(s), restitution=restitution, name=n) for n, s in sides]
+
+
+def test_what_is_squeezed_or_bounces_for_ever_stops_with_the_run_so_far():
+    run = br.simulate(Cart(), [0.3], [1.0], 1.0, contacts=walls(1.0), max_events=30, save=11, throw=False)
+    assert "infinitely many impacts" in run.status
+    # Each impact adds twice the speed of the wall: the n-th comes when the walls have left 1/(2n+1) of their way.
+    speeds = np.abs([e.v[0] for e in run.events])
+    np.testing.assert_allclose(speeds, 3.0 + 2.0 * np.arange(30), rtol=0, atol=1e-8)
+    run = br.simulate(Cart(), [0.3], [1.0], 1.0, contacts=walls(0.0), save=11, throw=False)
+    assert "no impulses at left, right meet the laws of impact: squeezed" in run.status
+    assert float(run.t[-1]) == pytest.approx(0.5, abs=1e-9)
+    np.testing.assert_allclose(run.q[-1], 0.5, rtol=0, atol=1e-9)
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ def contact_impulses(
     which the normal part of `inverse_mass` has 1 on its diagonal; redundant contacts are allowed.
     """
     c, k1 = velocity.shape
+    if normal is not None and k1 == 1:
+        return normal[:, None], jnp.zeros(())
     flat = inverse_mass.reshape(c * k1, c * k1)
     steps = 1.0 / _positive(jnp.trace(_blocks(inverse_mass)[:, 1:, 1:], axis1=1, axis2=2))
     size = jnp.maximum(_largest(velocity), 0.0 if normal is None else _largest(normal))

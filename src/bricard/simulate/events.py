@@ -87,11 +87,11 @@ def integrate_with_contacts(
     """Integrate from `times[0]` to `times[-1]`, saving at `times`, through impacts and changes of contact."""
     _check_start(system, contacts, q, times[0])
     run = _Run(system, contacts, controller, method, stabilization, float(times[-1] - times[0]))
-    progress = run.begin(q, v, times, dt)
+    progress, failure = run.begin(q, v, times, dt)
     modes = jax.tree.map(lambda x: np.zeros((times.shape[0], *x.shape)), run.modes)
-    limit, recent, failure = jnp.asarray(max_steps), [], None
+    limit, recent = jnp.asarray(max_steps), []
     _record(modes, run.modes, 0, 1)
-    while True:
+    while failure is None:
         before = int(progress.reached)
         progress = advance(run.setting, progress, times, solver, steps, limit)
         _record(modes, run.modes, before, int(progress.reached))
@@ -110,9 +110,8 @@ def integrate_with_contacts(
                 progress = run.handle(progress)
             except _Stuck as error:
                 failure = str(error)
-        if failure is not None:
-            failure = f"stopped at t = {float(progress.t):.6g} s: {failure}."
-            break
+    if failure is not None:
+        failure = f"stopped at t = {float(progress.t):.6g} s: {failure}."
     reached = jnp.arange(times.shape[0]) < progress.reached
     states = jax.tree.map(lambda x: jnp.where(reached.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.inf), progress.saved)
     taken, rejected = int(progress.taken), int(progress.rejected)
@@ -181,7 +180,8 @@ class _Run:
     def culprit(self, progress: Progress) -> str:
         return self.contacts[int(np.argwhere(np.asarray(progress.event))[0][0])].name
 
-    def begin(self, q: Vector, v: Vector, times: Float[Array, " k"], dt: Array) -> Progress:
+    def begin(self, q: Vector, v: Vector, times: Float[Array, " k"], dt: Array) -> tuple[Progress, str | None]:
+        """The start, with its contacts settled; if that fails, why."""
         c, k = len(self.contacts), times.shape[0]
         remember = eqx.filter_jit(self.controller.start)
         y = self._start(times[0], State(q, v, jnp.zeros(3), remember(times[0], q, v)))
@@ -190,9 +190,13 @@ class _Run:
         saved = jax.tree.map(lambda x: jnp.full((k, *x.shape), jnp.inf, x.dtype), y)
         nothing = jnp.zeros((c, 4), dtype=bool)
         progress = Progress(times[0], y, dt, saved, zero, zero, zero, nothing, diffrax.RESULTS.successful)
-        progress = self.handle(progress)
+        failure = None
+        try:
+            progress = self.handle(progress)
+        except _Stuck as error:
+            failure = str(error)
         saved = jax.tree.map(lambda all, one: all.at[0].set(one), progress.saved, progress.y)
-        return progress._replace(saved=saved, reached=zero + 1)
+        return progress._replace(saved=saved, reached=zero + 1), failure
 
     def handle(self, progress: Progress) -> Progress:
         """Impacts first, then which contacts stay closed."""
@@ -215,14 +219,14 @@ class _Run:
         found = settle(self.system, self.contacts, y.q, y.v, u, t, jnp.asarray(candidates), self.method)
         if not float(found.residual) <= LAW_TOLERANCE:
             names = ", ".join(c.name for c, on in zip(self.contacts, candidates, strict=True) if on)
-            raise _Stuck(f"no forces at {names} meet the laws of contact; is the friction too strong?")
+            raise _Stuck(f"no forces at {names} meet the laws of contact: squeezed, or too much friction")
         return found
 
     def _impact(self, t: Array, y: State, touching: np.ndarray) -> State:
         hit = contact_impact(self.system, y.q, y.v, t, self.contacts, None, None, jnp.asarray(touching))
         if not float(hit.residual) <= LAW_TOLERANCE:
             names = ", ".join(c.name for c, on in zip(self.contacts, touching, strict=True) if on)
-            raise _Stuck(f"no impulses at {names} meet the laws of impact; is the friction too strong?")
+            raise _Stuck(f"no impulses at {names} meet the laws of impact: squeezed, or too much friction")
         impulses = np.asarray(hit.impulses)
         before = np.asarray(jnp.einsum("cak,k->ca", hit.matrix, y.v - hit.v) + hit.velocity)
         lost = -0.5 * np.sum((before + np.asarray(hit.velocity)) * impulses, axis=1)

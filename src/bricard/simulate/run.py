@@ -56,7 +56,7 @@ def simulate(
     throw: bool = True,
     progress: bool | diffrax.AbstractProgressMeter = False,
     adjoint: diffrax.AbstractAdjoint | None = None,
-    max_events: int = 10_000,
+    max_events: int = 3_000,
 ) -> Trajectory:
     """Simulate from `t0` to `t_end` (s), through singular positions and with redundant constraints.
 
