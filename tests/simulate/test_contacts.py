@@ -128,6 +128,16 @@ def test_grazing_contacts_are_not_missed(depth):
     assert hit.impulse[0] == pytest.approx(2.0 * 1.5 * closing, abs=1e-6)
 
 
+def test_a_run_with_contacts_is_saved_with_them(bounces, tmp_path):
+    bounces.save(tmp_path / "ball")
+    back = br.Trajectory.load(tmp_path / "ball", bounces.system, contacts=bounces.contacts)
+    assert back.events == bounces.events
+    np.testing.assert_array_equal(back.modes.closed, bounces.modes.closed)
+    np.testing.assert_allclose(back.contact_force, bounces.contact_force, rtol=0, atol=1e-12)
+    with pytest.raises(ModelError, match="was made with contacts floor, not none"):
+        br.Trajectory.load(tmp_path / "ball", bounces.system)
+
+
 # -- friction -----------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any, NamedTuple
 
 import diffrax
@@ -52,6 +53,12 @@ class ContactEvent:
     """Coordinates then."""
     v: tuple[float, ...] = dataclasses.field(default=(), repr=False)
     """Velocities right after."""
+
+
+def events_from_json(text: str) -> tuple[ContactEvent, ...]:
+    """Events that were written as a list of dictionaries."""
+    made = [{k: tuple(x) if isinstance(x, list) else x for k, x in entry.items()} for entry in json.loads(text)]
+    return tuple(ContactEvent(**entry) for entry in made)
 
 
 class ContactRun(NamedTuple):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.contact import Unilateral
 from bricard.simulate.controller import Controller, Memory, RecordedInput
-from bricard.simulate.events import ContactEvent
+from bricard.simulate.events import ContactEvent, events_from_json
 from bricard.simulate.integrate import State
 from bricard.simulate.stabilize import Stabilization
 from bricard.simulate.touching import Modes, Touching, problem_with_friction
@@ -255,15 +258,24 @@ class Trajectory(eqx.Module):
             u=self.u,
             coordinates=np.array(self.system.coordinates),
             failure=np.array(self.failure or ""),
+            contacts=np.array([c.name for c in self.contacts], dtype=str),
+            events=np.array(json.dumps([dataclasses.asdict(e) for e in self.events])),
+            **({} if self.modes is None else self.modes._asdict()),
         )
 
     @classmethod
     def load(
-        cls, path: str | Path, system: System, method: Route | None = None, stabilization: Stabilization = None
+        cls,
+        path: str | Path,
+        system: System,
+        method: Route | None = None,
+        stabilization: Stabilization = None,
+        contacts: Sequence[Unilateral] = (),
     ) -> Trajectory:
         """Read states written by `save`; the system that made them gives them their meaning again.
 
-        Accelerations and forces are computed anew, by `method`; they depend on `stabilization` if it was `Baumgarte`.
+        Accelerations and forces are computed anew, by `method`; they depend on `stabilization` if it was `Baumgarte`,
+        and on the `contacts` if there were some.
         """
         from bricard.equations.proximal import Proximal
 
@@ -276,6 +288,10 @@ class Trajectory(eqx.Module):
             if names != tuple(system.coordinates):
                 own = ", ".join(system.coordinates)
                 raise ModelError(str(path), [f"belongs to coordinates {', '.join(names)}, not to {own}"])
+            known = tuple(str(n) for n in data["contacts"]) if "contacts" in data else ()
+            if known != tuple(c.name for c in contacts):
+                given = ", ".join(c.name for c in contacts) or "none"
+                raise ModelError(str(path), [f"was made with contacts {', '.join(known) or 'none'}, not {given}"])
             t, u = jnp.asarray(data["t"]), jnp.asarray(data["u"])
             return cls(
                 system=system,
@@ -289,6 +305,9 @@ class Trajectory(eqx.Module):
                 memory=jnp.zeros((t.shape[0], 0)),
                 result=diffrax.RESULTS.successful,
                 stats={},
+                contacts=tuple(contacts),
+                modes=Modes(*(jnp.asarray(data[x]) for x in Modes._fields)) if known else None,
+                events=events_from_json(str(data["events"])) if known else (),
                 failure=str(data["failure"]) or None,
             )
 
