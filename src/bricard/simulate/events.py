@@ -57,8 +57,11 @@ class ContactEvent:
 
 def events_from_json(text: str) -> tuple[ContactEvent, ...]:
     """Events that were written as a list of dictionaries."""
-    made = [{k: tuple(x) if isinstance(x, list) else x for k, x in entry.items()} for entry in json.loads(text)]
-    return tuple(ContactEvent(**entry) for entry in made)
+
+    def made(entry: dict[str, Any]) -> ContactEvent:
+        return ContactEvent(**{k: tuple(x) if isinstance(x, list) else x for k, x in entry.items()})
+
+    return tuple(made(entry) for entry in json.loads(text))
 
 
 class ContactRun(NamedTuple):
