@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 import bricard as br
+from bricard.gallery.running import maps_figure as running_maps
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -54,6 +55,12 @@ def slider_crank():
     figure.savefig(IMAGES / "slider_crank.png", dpi=110)
 
 
+def running():
+    """How much of a runner's kinetic energy the first contact of the foot takes."""
+    running_maps().savefig(IMAGES / "running.png", dpi=70)
+
+
 if __name__ == "__main__":
     mpl.use("Agg")
     slider_crank()
+    running()

@@ -43,10 +43,15 @@ from .mechanism import rod as rod
 from .mechanism import sphere as sphere
 from .simulate import Assembly as Assembly
 from .simulate import Baumgarte as Baumgarte
+from .simulate import Impact as Impact
 from .simulate import Project as Project
 from .simulate import Trajectory as Trajectory
+from .simulate import Unilateral as Unilateral
 from .simulate import assemble as assemble
+from .simulate import impact as impact
+from .simulate import joint_limits as joint_limits
 from .simulate import kinematics as kinematics
+from .simulate import point_contact as point_contact
 from .simulate import simulate as simulate
 from .system import System as System
 

@@ -45,6 +45,11 @@ _EXAMPLES = {
     "delta": "delta:delta",
     "six-axis-arm": "six_axis_arm:six_axis_arm",
     "gripper": "gripper:gripper",
+    "bouncing-ball": "bouncing_ball:bouncing_ball",
+    "rocking-block": "rocking_block:rocking_block",
+    "running": "running:running",
+    "compass-walker": "compass_walker:compass_walker",
+    "four-bar-stop": "four_bar:four_bar_stop",
 }
 
 

@@ -7,12 +7,21 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
+from bricard.simulate import joint_limits
 
 
 def four_bar_mechanism(
-    crank: float = 0.1, coupler: float = 0.3, rocker: float = 0.25, base: float = 0.3, angle: float = 1.0
+    crank: float = 0.1,
+    coupler: float = 0.3,
+    rocker: float = 0.25,
+    base: float = 0.3,
+    angle: float = 1.0,
+    rocker_limits: tuple[float, float] | None = None,
 ) -> Mechanism:
-    """Link lengths (m) and the crank's angle (rad) in the reference configuration; 1 kg per metre."""
+    """Link lengths (m) and the crank's angle (rad) in the reference configuration; 1 kg per metre.
+
+    `rocker_limits` (rad): how far the rocker can turn from there.
+    """
     m = Mechanism(gravity=(0, -9.81), planar=True, name="four-bar")
     a, d = np.zeros(2), np.array([base, 0.0])
     b = crank * np.array([np.cos(angle), np.sin(angle)])
@@ -22,10 +31,24 @@ def four_bar_mechanism(
     m.revolute("A", m.ground, "crank", a)
     m.revolute("B", "crank", "coupler", b)
     m.revolute("C", "coupler", "rocker", c)
-    m.revolute("D", m.ground, "rocker", d)
+    m.revolute("D", m.ground, "rocker", d, limits=rocker_limits)
     m.motor("crank torque", "A", limits=(-5.0, 5.0))
     m.point_sensor("coupler point", "coupler", (b + c) / 2)
     return m
+
+
+def four_bar_stop(torque: float = 0.5, restitution: float = 0.3, stop: float = 0.5) -> Example:
+    """A constant `torque` (N m) on the crank drives the rocker against a stop at `stop` (rad) and holds it there."""
+    m = four_bar_mechanism(rocker_limits=(-np.inf, stop))
+    system = m.system("relative")
+    return mechanism_example(
+        m,
+        "relative",
+        title="Four-bar against a stop: a closed loop meets another constraint",
+        source="common in clamps and presses",
+        t_end=1.0,
+        settings={"u": [torque], "contacts": joint_limits(system, restitution)},
+    )
 
 
 def meet(p: np.ndarray, r: float, q: np.ndarray, s: float) -> np.ndarray:

@@ -14,7 +14,8 @@ from bricard.equations.problem import equilibrate, row_variation
 from bricard.equations.route import Route
 from bricard.simulate.controller import Controller, Memory
 from bricard.simulate.sampling import Sampled
-from bricard.simulate.stabilize import Project, Stabilization, stabilized_problem
+from bricard.simulate.stabilize import Project, Stabilization
+from bricard.simulate.touching import problem_with_friction
 from bricard.system import Scalar, System, Vector
 
 NORMAL_ERROR_WEIGHT = 1e-3
@@ -72,7 +73,7 @@ def vector_field(t: Scalar, y: State, setting: Setting) -> State:
     """Rates of coordinates, velocities, work and memory."""
     system, (q, v, _, memory) = setting.system, y
     u = setting.controller(t, q, v, memory)
-    problem = stabilized_problem(system, q, v, u, t, setting.stabilization, setting.variation)
+    problem, friction = problem_with_friction(system, q, v, u, t, setting.stabilization, setting.variation)
     scaled, units = equilibrate(problem)
     acceleration = setting.method.acceleration(scaled) * units.columns
     by_constraints = v @ (problem.mass @ acceleration - problem.force)
@@ -83,7 +84,7 @@ def vector_field(t: Scalar, y: State, setting: Setting) -> State:
     t = jnp.asarray(t, dtype=float)
     by_time = -jax.jvp(lagrangian, (t,), (jnp.ones_like(t),))[1]
     by_inputs = v @ (system.input_matrix(q, t) @ u) if u.shape[0] else jnp.zeros(())
-    power = jnp.stack([by_inputs, v @ system.applied_force(q, v, t), by_constraints + by_time])
+    power = jnp.stack([by_inputs, v @ (system.applied_force(q, v, t) + friction), by_constraints + by_time])
     return State(system.qdot(q, v), acceleration, power, setting.controller.rate(t, q, v, memory))
 
 

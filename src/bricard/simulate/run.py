@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import diffrax
@@ -22,7 +22,9 @@ from bricard.equations.rank import rank
 from bricard.equations.route import Route
 from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
 from bricard.simulate.assemble import residuals
+from bricard.simulate.contact import Unilateral, checked_contacts
 from bricard.simulate.controller import Controller, make_controller
+from bricard.simulate.events import integrate_with_contacts
 from bricard.simulate.integrate import Integration, State, integrate
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
@@ -41,6 +43,7 @@ def simulate(
     *,
     u: VectorLike | Callable[..., Any] | None = None,
     controller: Controller | Callable[..., Any] | None = None,
+    contacts: Unilateral | Sequence[Any] = (),
     method: Route = Proximal(),  # noqa: B008 (immutable)
     stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
     solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
@@ -53,12 +56,15 @@ def simulate(
     throw: bool = True,
     progress: bool | diffrax.AbstractProgressMeter = False,
     adjoint: diffrax.AbstractAdjoint | None = None,
+    max_events: int = 3_000,
 ) -> Trajectory:
     """Simulate from `t0` to `t_end` (s), through singular positions and with redundant constraints.
 
     - `q` (nq,), `v` (nv,): the start. It must meet the constraints; `br.assemble` finds a start that does.
     - `u`: constant inputs (nu,), or a function of time. `controller`: a `br.control.Controller`, sampled or not, or a
       function `(t, q, v) -> u`, instead.
+    - `contacts`: what can touch (`br.Unilateral`, `br.point_contact`, `br.joint_limits`). Impacts are resolved, and
+      contacts stay closed while they push; `events` of the trajectory says what happened, `max_events` times at most.
     - `method`: the route to the acceleration. `stabilization`: `Project()`, `Baumgarte(alpha, beta)` or None.
     - `solver`: any diffrax solver; implicit ones (`diffrax.Kvaerno5()`) for stiff systems. Steps adapt to `rtol` and
       `atol`, and onto the times to be saved, unless `dt` fixes them (then what is saved between steps is interpolated).
@@ -71,6 +77,10 @@ def simulate(
     times = _save_times(name, t0, t_end, save)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
     controller = make_controller(system, u, controller)
+    touching = checked_contacts(system, contacts)
+    if touching:
+        _check_contact_run(name, (system, q, v, times, controller, touching), dt, adjoint, progress)
+        adjoint = diffrax.ForwardMode()
     if adjoint is None:
         # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
         seen = is_concrete(system, q, v, times, controller) and not _may_hide_values(controller)
@@ -83,21 +93,22 @@ def simulate(
         _check_start(system, q, v, times[0], stabilization)
         if is_concrete(controller):
             controller.check(times[0], q, v)
-    run = integrate(
-        system,
-        q,
-        v,
-        times,
-        controller=controller,
-        method=method,
-        stabilization=stabilization,
-        solver=_prepared(solver, adjoint, None if dt is None else (rtol, atol)),
-        steps=_step_controller(rtol, atol, dt, times, samples),
-        dt=1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
-        max_steps=max_steps,
-        progress=_meter(progress),
-        adjoint=adjoint,
-    )
+    how: dict[str, Any] = {
+        "controller": controller,
+        "method": method,
+        "stabilization": stabilization,
+        "solver": _prepared(solver, adjoint, (rtol, atol) if touching or dt is not None else None),
+        "steps": _step_controller(rtol, atol, dt, times, samples),
+        "dt": 1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
+        "max_steps": max_steps,
+    }
+    modes, events, failure = None, (), None
+    if touching:
+        run, modes, events, failure = integrate_with_contacts(
+            system, touching, q, v, times, max_events=max_events, **how
+        )
+    else:
+        run = integrate(system, q, v, times, progress=_meter(progress), adjoint=adjoint, **how)
     trajectory = Trajectory(
         system=system,
         method=method,
@@ -110,6 +121,9 @@ def simulate(
         memory=run.states.memory,
         result=run.result,
         stats=run.stats,
+        contacts=touching,
+        modes=modes,
+        events=events,
         settings={
             "solver": type(solver).__name__,
             **({"rtol": f"{rtol}", "atol": f"{atol}"} if dt is None else {"dt": f"{dt}"}),
@@ -117,11 +131,25 @@ def simulate(
     )
     if not is_concrete(trajectory) or bool(run.result == diffrax.RESULTS.successful):
         return trajectory
-    reason = _reason(system, method, controller, run)
+    reason = failure or _reason(system, method, controller, run)
     trajectory = dataclasses.replace(_what_there_is(trajectory, run), failure=reason)
     if throw:
         raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
     return trajectory
+
+
+def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any, progress: Any) -> None:
+    problems = []
+    if not is_concrete(values):
+        problems.append(
+            "contacts: what happens when depends on values, so these runs cannot be jitted or differentiated"
+        )
+    if dt is not None:
+        problems.append("dt: a run with contacts chooses its steps, so as to end them where something happens")
+    if adjoint is not None or progress is not False:
+        problems.append("adjoint, progress: not in runs with contacts")
+    if problems:
+        raise ModelError(name, problems)
 
 
 def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]:
@@ -251,12 +279,16 @@ def _what_there_is(trajectory: Trajectory, run: Integration) -> Trajectory:
     """The run until it failed, with the last good state at its end."""
     good = np.isfinite(run.t) & np.all(np.isfinite(run.states.q), axis=1) & np.all(np.isfinite(run.states.v), axis=1)
     kept = jax.tree.map(lambda x: x[good], (run.t, run.states))
+    modes = jax.tree.map(lambda x: x[good], trajectory.modes)
     last = (run.last_t, run.last)
     finite = all(np.all(np.isfinite(x)) for x in jax.tree.leaves(last))
     if finite and (kept[0].size == 0 or float(last[0]) > float(kept[0][-1])):
         kept = jax.tree.map(lambda x, y: jnp.concatenate([x, jnp.asarray(y)[None]]), kept, last)
+        modes = jax.tree.map(lambda x: jnp.concatenate([x, x[-1:]]), modes)
     t, states = kept
-    return dataclasses.replace(trajectory, t=t, q=states.q, v=states.v, work=states.work, memory=states.memory)
+    return dataclasses.replace(
+        trajectory, t=t, q=states.q, v=states.v, work=states.work, memory=states.memory, modes=modes
+    )
 
 
 def _reason(system: System, method: Route, controller: Controller, run: Integration) -> str:

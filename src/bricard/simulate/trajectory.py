@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +23,12 @@ from bricard.equations.route import Route
 from bricard.errors import ModelError, is_concrete
 from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
+from bricard.simulate.contact import Unilateral
 from bricard.simulate.controller import Controller, Memory, RecordedInput
+from bricard.simulate.events import ContactEvent, events_from_json
 from bricard.simulate.integrate import State
-from bricard.simulate.stabilize import Stabilization, stabilized_problem
+from bricard.simulate.stabilize import Stabilization
+from bricard.simulate.touching import Modes, Touching, problem_with_friction
 from bricard.system import Scalar, System
 
 if TYPE_CHECKING:
@@ -93,6 +99,12 @@ class Trajectory(eqx.Module):
     result: diffrax.RESULTS
     stats: dict[str, Any]
     """Numbers of steps taken, accepted, rejected."""
+    contacts: tuple[Unilateral, ...] = ()
+    """What could touch."""
+    modes: Modes | None = None
+    """Which contacts were closed, stuck or slid, each (k, c); of a run with contacts."""
+    events: tuple[ContactEvent, ...] = eqx.field(static=True, default=())
+    """What happened at the contacts: time, contact, kind, impulse, energy lost."""
     settings: dict[str, str] = eqx.field(static=True, default_factory=dict)
     """How it was run: solver, tolerances."""
     failure: str | None = eqx.field(static=True, default=None)
@@ -131,6 +143,11 @@ class Trajectory(eqx.Module):
         return self._along.dynamics.constraint_force
 
     @property
+    def contact_force(self) -> Float[Array, "*k c rows"]:
+        """Normal force and friction (N) of each contact."""
+        return self._along.contact_force
+
+    @property
     def rank(self) -> Int[Array, " *k"]:
         """Number of independent constraints; it drops at singular positions."""
         return self._along.dynamics.rank
@@ -148,6 +165,8 @@ class Trajectory(eqx.Module):
     @functools.cached_property
     def reactions(self) -> Reactions:
         """Of a mechanism, the force and moment of every joint on its child body: `reactions["A"].force`."""
+        if self.contacts:
+            raise ModelError("reactions", ["of joints are not known in runs with contacts, whose forces act as well"])
         return reactions_along(self.system, self.q, self.v, self.acceleration, self.u, self.t)
 
     @functools.cached_property
@@ -175,7 +194,8 @@ class Trajectory(eqx.Module):
         for _ in self.t.shape[:-1]:  # of a batch made by `vmap`, each run
             evaluate = eqx.filter_vmap(evaluate)
         states = State(self.q, self.v, self.work, self.memory)
-        return evaluate(self.system, self.method, self.stabilization, self.controller, self.t, states)
+        where = (self.contacts, self.modes)
+        return evaluate(self.system, self.method, self.stabilization, self.controller, self.t, states, where)
 
     def __getitem__(self, name: str) -> Float[Array, " *k"]:
         """A coordinate by its name."""
@@ -238,15 +258,24 @@ class Trajectory(eqx.Module):
             u=self.u,
             coordinates=np.array(self.system.coordinates),
             failure=np.array(self.failure or ""),
+            contacts=np.array([c.name for c in self.contacts], dtype=str),
+            events=np.array(json.dumps([dataclasses.asdict(e) for e in self.events])),
+            **({} if self.modes is None else self.modes._asdict()),
         )
 
     @classmethod
     def load(
-        cls, path: str | Path, system: System, method: Route | None = None, stabilization: Stabilization = None
+        cls,
+        path: str | Path,
+        system: System,
+        method: Route | None = None,
+        stabilization: Stabilization = None,
+        contacts: Sequence[Unilateral] = (),
     ) -> Trajectory:
         """Read states written by `save`; the system that made them gives them their meaning again.
 
-        Accelerations and forces are computed anew, by `method`; they depend on `stabilization` if it was `Baumgarte`.
+        Accelerations and forces are computed anew, by `method`; they depend on `stabilization` if it was `Baumgarte`,
+        and on the `contacts` if there were some.
         """
         from bricard.equations.proximal import Proximal
 
@@ -259,6 +288,10 @@ class Trajectory(eqx.Module):
             if names != tuple(system.coordinates):
                 own = ", ".join(system.coordinates)
                 raise ModelError(str(path), [f"belongs to coordinates {', '.join(names)}, not to {own}"])
+            known = tuple(str(n) for n in data["contacts"]) if "contacts" in data else ()
+            if known != tuple(c.name for c in contacts):
+                given = ", ".join(c.name for c in contacts) or "none"
+                raise ModelError(str(path), [f"was made with contacts {', '.join(known) or 'none'}, not {given}"])
             t, u = jnp.asarray(data["t"]), jnp.asarray(data["u"])
             return cls(
                 system=system,
@@ -272,6 +305,9 @@ class Trajectory(eqx.Module):
                 memory=jnp.zeros((t.shape[0], 0)),
                 result=diffrax.RESULTS.successful,
                 stats={},
+                contacts=tuple(contacts),
+                modes=Modes(*(jnp.asarray(data[x]) for x in Modes._fields)) if known else None,
+                events=events_from_json(str(data["events"])) if known else (),
                 failure=str(data["failure"]) or None,
             )
 
@@ -303,6 +339,7 @@ class _Along(eqx.Module):
     u: Float[Array, "*k nu"]
     signals: dict[str, Float[Array, "*k _"]]
     dynamics: Dynamics
+    contact_force: Float[Array, "*k c rows"]
     constraint_error: ConstraintError
     energy: Energy
 
@@ -315,20 +352,32 @@ def _evaluate(
     controller: Controller,
     t: Float[Array, " k"],
     states: State,
+    where: tuple[tuple[Unilateral, ...], Modes | None],
 ) -> _Along:
-    start = row_variation(system, states.q[0], t[0])
+    contacts, modes = where
 
-    def at(t: Scalar, state: State) -> _Along:
+    def touching(modes: Modes | None) -> System:
+        return system if modes is None else Touching.of(system, contacts, modes)
+
+    start = row_variation(touching(jax.tree.map(lambda x: x[0], modes)), states.q[0], t[0])
+
+    def at(t: Scalar, state: State, modes: Modes | None) -> _Along:
         q, v, work, memory = state
         u = controller(t, q, v, memory)
-        problem = stabilized_problem(system, q, v, u, t, stabilization, start)
+        here = touching(modes)
+        problem, _ = problem_with_friction(here, q, v, u, t, stabilization, start)
+        dynamics, force = solve(problem, method), jnp.zeros((0, 1))
+        if isinstance(here, Touching):
+            force = here.contact_forces(problem, dynamics.acceleration, q, v, t)
+            dynamics = here.own_dynamics(dynamics)
         kinetic = system.kinetic_energy(q, v, t)
         # For kinetic energies with terms of lower order in v (moving pivots) T + V changes by this without any work.
         momentum = jax.grad(system.kinetic_energy, argnums=1)(q, v, t)
         return _Along(
             u=u,
             signals={name: jnp.atleast_1d(x) for name, x in controller.signals(t, q, v, memory).items()},
-            dynamics=solve(problem, method),
+            dynamics=dynamics,
+            contact_force=force,
             constraint_error=ConstraintError(
                 jnp.max(jnp.abs(problem.position_error), initial=0.0),
                 jnp.max(jnp.abs(problem.velocity_error), initial=0.0),
@@ -343,4 +392,4 @@ def _evaluate(
         )
 
     # One state after the other: batched linear algebra can deadlock in the thread pool of XLA on few cores.
-    return jax.lax.map(lambda state: at(*state), (t, states))
+    return jax.lax.map(lambda state: at(*state), (t, states, modes))

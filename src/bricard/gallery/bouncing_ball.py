@@ -1,0 +1,48 @@
+"""A ball that bounces on a floor: infinitely many impacts in a finite time."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from bricard.gallery.example import Example
+from bricard.simulate import Unilateral
+from bricard.system import System
+
+
+class Ball(System):
+    """A point mass above a floor."""
+
+    m: float = 1.0
+    """Mass (kg)."""
+    g: float = 9.81
+    """Gravity (m/s²)."""
+
+    coordinates = ("height",)
+
+    def mass_matrix(self, q, t):
+        return self.m * jnp.eye(1)
+
+    def potential_energy(self, q, t):
+        return self.m * self.g * q[0]
+
+    def drawing(self, q, t):
+        return {"floor": jnp.array([[-1.0, 0.0], [1.0, 0.0]]), "ball": jnp.stack([jnp.zeros(()), q[0]])[None]}
+
+
+def floor_gap(q, t):
+    """Height above the floor (m)."""
+    return q[0]
+
+
+def bouncing_ball(m: float = 1.0, g: float = 9.81, restitution: float = 0.8, height: float = 1.0) -> Example:
+    """Dropped from `height` (m); its bounces end after `(1+e)/(1−e)` times its first fall."""
+    return Example(
+        system=Ball(m=m, g=g),
+        title="Bouncing ball: infinitely many impacts, and then it rests",
+        source="Textbook",
+        q=np.array([height]),
+        v=np.zeros(1),
+        t_end=5.0,
+        settings={"contacts": [Unilateral(floor_gap, restitution=restitution, name="floor")]},
+    )

@@ -1,0 +1,166 @@
+"""Two stiff legs walk down a slope without motors (Garcia and others 1998): a limit cycle with impacts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bricard.errors import BricardError
+from bricard.gallery.example import Example
+from bricard.simulate import Unilateral, point_contact, simulate
+from bricard.system import System
+
+AHEAD = 0.1
+"""A foot strikes only where it is ahead of the other by this part of a leg; in passing it, it may scuff."""
+
+
+class Walker(System):
+    """A mass at the hip, one at each foot, massless legs; axes along and normal to the slope, which falls along +x.
+
+    `x`, `y` are the hip; leg angles count from the normal of the slope, positive where the foot is ahead of the hip.
+    With light feet it is the simplest walker of the source (`g = l = 1`, hip mass 1).
+    """
+
+    hip: float = 1.0
+    """Mass of the hip (kg)."""
+    foot: float = 1e-3
+    """Mass of each foot (kg)."""
+    l: float = 1.0
+    """Length of the legs (m)."""
+    g: float = 1.0
+    """Gravity (m/s²)."""
+    slope: float = 0.009
+    """Angle of the slope (rad)."""
+
+    coordinates = ("x", "y", "first leg", "second leg")
+
+    def feet(self, q):
+        """Positions of both feet (2, 2)."""
+        return q[None, :2] + self.l * jnp.stack([jnp.sin(q[2:]), -jnp.cos(q[2:])], axis=1)
+
+    def masses_at(self, q):
+        """Positions of hip and feet (3, 2)."""
+        return jnp.concatenate([q[None, :2], self.feet(q)])
+
+    @property
+    def masses(self):
+        """Of hip and feet (kg)."""
+        return jnp.stack([self.hip, self.foot, self.foot])
+
+    def kinetic_energy(self, q, v, t):
+        speeds = jax.jvp(self.masses_at, (q,), (v,))[1]
+        return 0.5 * self.masses @ jnp.sum(speeds**2, axis=1)
+
+    def potential_energy(self, q, t):
+        up = jnp.stack([-jnp.sin(self.slope), jnp.cos(self.slope)])
+        return self.g * self.masses @ (self.masses_at(q) @ up)
+
+    def drawing(self, q, t):
+        first, second = self.feet(q)
+        ground = jnp.array([[-1.0, 0.0], [2.0, 0.0]]) * self.l
+        return {"slope": ground, "first": jnp.stack([q[:2], first]), "second": jnp.stack([q[:2], second])}
+
+
+class Foot(eqx.Module):
+    """Position of a foot."""
+
+    walker: Walker
+    index: int = eqx.field(static=True)
+
+    def __call__(self, q, t):
+        return self.walker.feet(q)[self.index]
+
+
+class IsAhead(eqx.Module):
+    """Whether a foot is ahead of the other one."""
+
+    walker: Walker
+    index: int = eqx.field(static=True)
+
+    def __call__(self, q, t):
+        feet = self.walker.feet(q)
+        return feet[self.index, 0] - feet[1 - self.index, 0] > AHEAD * self.walker.l
+
+
+def foot_contacts(walker: Walker) -> list[Unilateral]:
+    """Feet that neither slip nor bounce."""
+    return [
+        point_contact(Foot(walker, i), friction=np.inf, name=f"{name} foot", when=IsAhead(walker, i))
+        for i, name in enumerate(("first", "second"))
+    ]
+
+
+def standing(walker: Walker, angle: float, rate: float, swing_rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """State right after the first foot has struck at the origin: stance leg at `angle`, the other at `−angle`."""
+    q = jnp.array([-walker.l * jnp.sin(angle), walker.l * jnp.cos(angle), angle, -angle])
+    v = jnp.array([-walker.l * jnp.cos(angle) * rate, -walker.l * jnp.sin(angle) * rate, rate, swing_rate])
+    return np.asarray(q), np.asarray(v)
+
+
+class Stride(NamedTuple):
+    """One step: the state after it as (angle, rate, swing rate) of the new stance, and how long it took (s)."""
+
+    state: np.ndarray
+    period: float
+
+
+def stride(walker: Walker, state: np.ndarray, longest: float = 4.5) -> Stride:
+    """From right after one strike to right after the next one."""
+    q, v = standing(walker, *state)
+    unit = float(jnp.sqrt(walker.l / walker.g))
+    run = simulate(
+        walker, q, v, longest * unit, contacts=foot_contacts(walker), save=2, rtol=1e-12, atol=1e-12, throw=False
+    )
+    strikes = [e for e in run.events if e.kind == "impact" and e.contact == "second foot"]
+    if not strikes:
+        raise BricardError(f"the walker falls: no strike of the second foot within {longest * unit:.3g} s")
+    strike = strikes[0]
+    return Stride(np.array([strike.q[3], strike.v[3], strike.v[2]]), strike.time)
+
+
+class Gait(NamedTuple):
+    """A limit cycle."""
+
+    state: np.ndarray
+    """(angle, rate, swing rate) right after a strike."""
+    period: float
+    """Of a step (s)."""
+    multipliers: np.ndarray
+    """Floquet multipliers of a step, largest first: stable if all lie inside the unit circle."""
+
+
+def limit_cycle(walker: Walker, guess: tuple[float, float, float], tolerance: float = 1e-10) -> Gait:
+    """The gait that repeats itself, by Newton's method on the stride map; derivatives by central differences."""
+    state = np.asarray(guess, dtype=float)
+    for _ in range(12):
+        step = stride(walker, state)
+        if np.max(np.abs(step.state - state)) < tolerance:
+            values = np.linalg.eigvals(_slope(walker, state))
+            return Gait(state, step.period, values[np.argsort(-np.abs(values), kind="stable")])
+        state = state - np.linalg.solve(_slope(walker, state) - np.eye(3), step.state - state)
+    raise BricardError(f"no limit cycle found near {tuple(guess)}")
+
+
+def _slope(walker: Walker, state: np.ndarray, h: float = 1e-5) -> np.ndarray:
+    columns = [(stride(walker, state + d).state - stride(walker, state - d).state) / (2 * h) for d in h * np.eye(3)]
+    return np.stack(columns, axis=1)
+
+
+def compass_walker(foot: float = 1e-3, slope: float = 0.009) -> Example:
+    """On its limit cycle, for a few steps."""
+    walker = Walker(foot=foot, slope=slope)
+    q, v = standing(walker, 0.20016107, -0.19990606, -0.18410059)
+    return Example(
+        system=walker,
+        title="Compass walker: walks down a slope by itself",
+        source="M. Garcia, A. Chatterjee, A. Ruina and M. Coleman, The simplest walking model: stability, complexity, "
+        "and scaling, J. Biomechanical Engineering 120, 1998",
+        q=q,
+        v=v,
+        t_end=12.0,
+        settings={"contacts": foot_contacts(walker)},
+    )

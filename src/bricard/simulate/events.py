@@ -1,0 +1,299 @@
+"""Runs with contacts: from event to event, with the laws of impact and contact in between."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import row_variation
+from bricard.equations.route import Route
+from bricard.errors import ModelError
+from bricard.simulate.contact import MAX_FRICTION, Unilateral, gaps, slip_size
+from bricard.simulate.controller import Controller
+from bricard.simulate.impact import LAW_TOLERANCE, contact_impact
+from bricard.simulate.integrate import Integration, Setting, State
+from bricard.simulate.segment import CLOSING_SPEED, GRIP, PUSH, Progress, advance
+from bricard.simulate.settle import SLIP_SPEED, Settled, settle
+from bricard.simulate.stabilize import Stabilization
+from bricard.simulate.touching import Modes, Touching
+from bricard.system import System, Vector
+
+PENETRATION = 1e-6
+"""A start may be so far (m, rad) inside another body; it is then moved out."""
+TOUCH = 1e-9
+"""Gaps below this (m, rad) are closed."""
+CHATTER = 1e-6
+"""A contact whose next flight is shorter than this fraction of the run comes to rest; those left are summed up."""
+STALLED = 50
+"""So many events without time going on mean that the contacts find no way to go on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactEvent:
+    """Something that happened at a contact."""
+
+    time: float
+    """When (s). For `rest`, when the bounces, ever shorter, come to an end."""
+    contact: str
+    kind: str
+    """`impact`, `rest` (bounces died out), `release`, `stick` or `slip`."""
+    impulse: tuple[float, ...] = ()
+    """Normal impulse, then tangential ones (N s), of an impact."""
+    energy_lost: float = 0.0
+    """Kinetic energy (J) lost in an impact at this contact."""
+    q: tuple[float, ...] = dataclasses.field(default=(), repr=False)
+    """Coordinates then."""
+    v: tuple[float, ...] = dataclasses.field(default=(), repr=False)
+    """Velocities right after."""
+
+
+def events_from_json(text: str) -> tuple[ContactEvent, ...]:
+    """Events that were written as a list of dictionaries."""
+
+    def made(entry: dict[str, Any]) -> ContactEvent:
+        return ContactEvent(**{k: tuple(x) if isinstance(x, list) else x for k, x in entry.items()})
+
+    return tuple(made(entry) for entry in json.loads(text))
+
+
+class ContactRun(NamedTuple):
+    """The outcome of a run with contacts."""
+
+    integration: Integration
+    modes: Modes
+    """At each saved time."""
+    events: tuple[ContactEvent, ...]
+    failure: str | None
+
+
+class _Stuck(Exception):
+    """The contacts find no way to go on."""
+
+
+def integrate_with_contacts(
+    system: System,
+    contacts: tuple[Unilateral, ...],
+    q: Vector,
+    v: Vector,
+    times: Float[Array, " k"],
+    *,
+    controller: Controller,
+    method: Route,
+    stabilization: Stabilization,
+    solver: diffrax.AbstractSolver,
+    steps: diffrax.AbstractStepSizeController,
+    dt: Float[Array, ""],
+    max_steps: int,
+    max_events: int,
+) -> ContactRun:
+    """Integrate from `times[0]` to `times[-1]`, saving at `times`, through impacts and changes of contact."""
+    _check_start(system, contacts, q, times[0])
+    run = _Run(system, contacts, controller, method, stabilization, float(times[-1] - times[0]))
+    progress, failure = run.begin(q, v, times, dt)
+    modes = jax.tree.map(lambda x: np.zeros((times.shape[0], *x.shape)), run.modes)
+    limit, recent = jnp.asarray(max_steps), []
+    _record(modes, run.modes, 0, 1)
+    while failure is None:
+        before = int(progress.reached)
+        progress = advance(run.setting, progress, times, solver, steps, limit)
+        _record(modes, run.modes, before, int(progress.reached))
+        if not bool(jnp.any(progress.event)):
+            break
+        recent = [*recent, float(progress.t)][-STALLED:]
+        if len(recent) == STALLED and recent[-1] - recent[0] <= 1e-12 * max(1.0, abs(recent[-1])):
+            failure = f"{run.culprit(progress)} can neither stay closed nor be released: its laws contradict each other"
+        elif len(run.events) >= max_events:
+            failure = (
+                f"infinitely many impacts? There were {len(run.events)} events, the last at {run.culprit(progress)}. "
+                "Raise max_events, or lower the restitution"
+            )
+        else:
+            try:
+                progress = run.handle(progress)
+            except _Stuck as error:
+                failure = str(error)
+    if failure is not None:
+        failure = f"stopped at t = {float(progress.t):.6g} s: {failure}."
+    reached = jnp.arange(times.shape[0]) < progress.reached
+    states = jax.tree.map(lambda x: jnp.where(reached.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.inf), progress.saved)
+    taken, rejected = int(progress.taken), int(progress.rejected)
+    stats = {"num_steps": taken, "num_accepted_steps": taken - rejected, "num_rejected_steps": rejected}
+    failed: Any = diffrax.RESULTS.event_occurred
+    integration = Integration(
+        jnp.where(reached, times, jnp.inf),
+        states,
+        progress.t,
+        progress.y,
+        progress.result if failure is None else failed,
+        stats,
+    )
+    return ContactRun(integration, jax.tree.map(jnp.asarray, modes), tuple(run.events), failure)
+
+
+def _check_start(system: System, contacts: tuple[Unilateral, ...], q: Vector, t: Array) -> None:
+    problems = []
+    for contact, gap in zip(contacts, np.asarray(gaps(contacts, q, t)), strict=True):
+        if not np.isfinite(gap):
+            problems.append(f"the gap of {contact.name} is not finite at the start")
+        elif gap < -PENETRATION and bool(contact.enabled(q, t)):
+            problems.append(f"the start penetrates {contact.name} by {-gap:.3g}")
+    if problems:
+        raise ModelError(type(system).__name__, problems)
+
+
+def _record(all_modes: Modes, modes: Modes, start: int, end: int) -> None:
+    for array, value in zip(all_modes, modes, strict=True):
+        array[start:end] = np.asarray(value)[None]
+
+
+@eqx.filter_jit
+def _on_contacts(setting: Setting, t: Array, y: State) -> tuple[Setting, State]:
+    """The setting that belongs to a start at `y`, and the start on the constraints and closed contacts."""
+    setting = setting._replace(variation=row_variation(setting.system, y.q, t))
+    return setting, setting.project(t, y)
+
+
+@eqx.filter_jit
+def _look(system: System, contacts: tuple[Unilateral, ...], t: Array, y: State, controller: Controller):
+    able = jnp.stack([c.enabled(y.q, t) for c in contacts])
+    return gaps(contacts, y.q, t), able, controller(t, y.q, y.v, y.memory)
+
+
+class _Run:
+    """The contacts of a run, between one event and the next."""
+
+    def __init__(self, system, contacts, controller, method, stabilization, duration: float):
+        self.system, self.contacts, self.controller = system, contacts, controller
+        self.method, self.stabilization, self.duration = method, stabilization, duration
+        c, k = len(contacts), slip_size(system, contacts)
+        self.modes = Modes(jnp.zeros(c), jnp.zeros(c), jnp.zeros((c, k)))
+        self.friction = np.array([min(float(np.asarray(x.friction)), MAX_FRICTION) for x in contacts])
+        self.events: list[ContactEvent] = []
+        self.hits: list[list[float]] = [[] for _ in contacts]
+
+    def _start(self, t: Array, y: State) -> State:
+        """Go on with the present modes: on the contacts that they close."""
+        system = Touching.of(self.system, self.contacts, self.modes)
+        rows = jnp.zeros((system.n_constraints, system.nv))
+        bare = Setting(system, self.method, self.stabilization, self.controller, rows)
+        self.setting, y = _on_contacts(bare, t, y)
+        return y
+
+    def culprit(self, progress: Progress) -> str:
+        return self.contacts[int(np.argwhere(np.asarray(progress.event))[0][0])].name
+
+    def begin(self, q: Vector, v: Vector, times: Float[Array, " k"], dt: Array) -> tuple[Progress, str | None]:
+        """The start, with its contacts settled; if that fails, why."""
+        c, k = len(self.contacts), times.shape[0]
+        remember = eqx.filter_jit(self.controller.start)
+        y = self._start(times[0], State(q, v, jnp.zeros(3), remember(times[0], q, v)))
+        y = y._replace(memory=remember(times[0], y.q, y.v))
+        zero = jnp.zeros((), dtype=int)
+        saved = jax.tree.map(lambda x: jnp.full((k, *x.shape), jnp.inf, x.dtype), y)
+        nothing = jnp.zeros((c, 4), dtype=bool)
+        progress = Progress(times[0], y, dt, saved, zero, zero, zero, nothing, diffrax.RESULTS.successful)
+        failure = None
+        try:
+            progress = self.handle(progress)
+        except _Stuck as error:
+            failure = str(error)
+        saved = jax.tree.map(lambda all, one: all.at[0].set(one), progress.saved, progress.y)
+        return progress._replace(saved=saved, reached=zero + 1), failure
+
+    def handle(self, progress: Progress) -> Progress:
+        """Impacts first, then which contacts stay closed."""
+        t, y = progress.t, progress.y
+        event = np.asarray(progress.event)
+        gap, able, u = _look(self.system, self.contacts, t, y, self.controller)
+        was = np.asarray(self.modes.closed) > 0.0
+        near = (np.asarray(gap) <= TOUCH) & np.asarray(able)
+        touching = near | was
+        found = self._settle(y, u, t, np.zeros_like(was))
+        hit = near & (np.asarray(found.velocity)[:, 0] < -CLOSING_SPEED)
+        if np.any(hit):
+            touching = near  # closed contacts that cannot be hit let go
+            y = self._impact(t, y, touching)
+        released = event[:, PUSH]
+        y = self._rest(t, y, u, touching & ~released, hit, event)
+        return progress._replace(y=y)
+
+    def _settle(self, y: State, u: Array, t: Array, candidates: np.ndarray) -> Settled:
+        found = settle(self.system, self.contacts, y.q, y.v, u, t, jnp.asarray(candidates), self.method)
+        if not float(found.residual) <= LAW_TOLERANCE:
+            names = ", ".join(c.name for c, on in zip(self.contacts, candidates, strict=True) if on)
+            raise _Stuck(f"no forces at {names} meet the laws of contact: squeezed, or too much friction")
+        return found
+
+    def _impact(self, t: Array, y: State, touching: np.ndarray) -> State:
+        hit = contact_impact(self.system, y.q, y.v, t, self.contacts, None, None, jnp.asarray(touching))
+        if not float(hit.residual) <= LAW_TOLERANCE:
+            names = ", ".join(c.name for c, on in zip(self.contacts, touching, strict=True) if on)
+            raise _Stuck(f"no impulses at {names} meet the laws of impact: squeezed, or too much friction")
+        impulses = np.asarray(hit.impulses)
+        before = np.asarray(jnp.einsum("cak,k->ca", hit.matrix, y.v - hit.v) + hit.velocity)
+        lost = -0.5 * np.sum((before + np.asarray(hit.velocity)) * impulses, axis=1)
+        y = y._replace(v=hit.v, work=y.work.at[2].add(-hit.energy_lost))
+        for i in np.flatnonzero(impulses[:, 0] > 1e-12 * np.max(impulses)).tolist():
+            self.hits[i] = [*self.hits[i], float(t)][-3:]
+            self._note(t, y, i, "impact", tuple(float(x) for x in impulses[i]), float(lost[i]))
+        return y
+
+    def _rest(self, t: Array, y: State, u: Array, touching: np.ndarray, hit: np.ndarray, event: np.ndarray) -> State:
+        """Close the contacts that touch without moving apart, and those whose flights have become too short."""
+        velocity = np.asarray(self._settle(y, u, t, np.zeros_like(touching)).velocity)
+        still = touching & (velocity[:, 0] <= CLOSING_SPEED)
+        found = self._settle(y, u, t, still)
+        fall = np.asarray(found.acceleration)[:, 0]
+        flight = np.where(fall < 0.0, 2.0 * velocity[:, 0] / np.where(fall < 0.0, -fall, 1.0), np.inf)
+        resting = touching & ~still & (flight < CHATTER * self.duration)
+        if np.any(resting):
+            found = self._settle(y, u, t, still | resting)
+        new = self._modes(found, still | resting, event)
+        for i in np.flatnonzero(resting & (np.asarray(new.closed) > 0.0)).tolist():
+            self._note(t, y, i, "rest", later=self._left(i, float(flight[i])))
+        self._note_changes(t, y, new)
+        self.modes = new
+        return self._start(t, y)
+
+    def _left(self, contact: int, flight: float) -> float:
+        """Duration of all flights left, each shorter than the last by the same factor."""
+        hits = self.hits[contact]
+        ratio = float(np.asarray(self.contacts[contact].restitution))
+        if len(hits) == 3 and hits[1] > hits[0]:
+            ratio = (hits[2] - hits[1]) / (hits[1] - hits[0])
+        return flight / (1.0 - ratio) if 0.0 <= ratio < 1.0 else flight
+
+    def _modes(self, found: Settled, candidates: np.ndarray, event: np.ndarray) -> Modes:
+        force, velocity = np.asarray(found.force), np.asarray(found.velocity)
+        closed = candidates & (force[:, 0] > 1e-12 * np.max(np.abs(force), initial=0.0))
+        rub, push = force[:, 1:], force[:, 0]
+        sideways = np.linalg.norm(rub, axis=1)
+        speed = np.linalg.norm(velocity[:, 1:], axis=1)
+        rough = closed & (self.friction > 0.0)
+        slips = (speed > SLIP_SPEED) | event[:, GRIP] | (sideways > self.friction * push * (1.0 - 1e-9))
+        stuck, sliding = rough & ~slips, rough & slips
+        # The way it slides, or begins to slide: against its friction.
+        way = np.where((speed > SLIP_SPEED)[:, None], velocity[:, 1:], -rub)
+        size = np.linalg.norm(way, axis=1)
+        direction = np.where((sliding & (size > 0.0))[:, None], way / np.where(size > 0.0, size, 1.0)[:, None], 0.0)
+        return Modes(*(jnp.asarray(x, dtype=float) for x in (closed, stuck, direction)))
+
+    def _note(self, t: Array, y: State, i: int, kind: str, impulse=(), lost: float = 0.0, later: float = 0.0) -> None:
+        q, v = (tuple(float(x) for x in part) for part in (np.asarray(y.q), np.asarray(y.v)))
+        self.events.append(ContactEvent(float(t) + later, self.contacts[i].name, kind, impulse, lost, q, v))
+
+    def _note_changes(self, t: Array, y: State, new: Modes) -> None:
+        old = self.modes
+        for i in range(len(self.contacts)):
+            if old.closed[i] and not new.closed[i]:
+                self._note(t, y, i, "release")
+            elif old.closed[i] and new.closed[i] and old.stuck[i] != new.stuck[i]:
+                self._note(t, y, i, "stick" if new.stuck[i] else "slip")
