@@ -40,9 +40,18 @@ def scene(trajectory: Trajectory) -> dict[str, Any] | None:
     span = np.asarray(trajectory.t)[[0, -1]]
     count = min(np.clip(len(trajectory), fewest, most), max(MOST_NUMBERS // numbers, 2)) if span[1] > span[0] else 1
     times = np.linspace(span[0], span[1], int(count))
-    drawn = _drawings(system, jnp.asarray(configurations(trajectory, times)), jnp.asarray(times))
-    lines = _checked(system, {name: np.asarray(drawn[name]) for name in names})
-    return _packed(lines, span)
+    return _packed(drawings(system, configurations(trajectory, times), times), span)
+
+
+def drawings(
+    system: System, q: Float[np.ndarray, "f nq"], t: Float[np.ndarray, " f"]
+) -> dict[str, Float[np.ndarray, "f _ d"]]:
+    """Every line of the drawing at `f` configurations, checked, in the order of the drawing."""
+    names, _ = _contents(system)
+    if not names:
+        return {}
+    drawn = _drawings(system, jnp.asarray(q), jnp.asarray(t))
+    return _checked(system, {name: np.asarray(drawn[name]) for name in names})
 
 
 def _contents(system: System) -> tuple[list[str], int]:
