@@ -16,7 +16,7 @@ pytest.importorskip("typer", reason="the command line needs typer: pip install '
 from typer.testing import CliRunner
 
 import bricard
-from bricard.cli import bench, compare, completion, picture
+from bricard.cli import bench, compare, completion, picture, sources
 from bricard.cli.commands import app
 from bricard.cli.kinds import in_coordinates
 from bricard.cli.terminal import BAD_USAGE, FAILED, INTERRUPTED
@@ -93,6 +93,14 @@ class TestList:
         assert re.search(r"^slider-crank +Slider-crank with equal links", result.stdout, re.M)
         assert len(result.stdout.splitlines()) == len(bricard.gallery.names())
         assert "\x1b" not in result.stdout
+
+    def test_titles_are_those_of_the_examples(self):
+        for name in ("pendulum", "andrews", "four-bar", "planar-stewart", "stewart"):
+            title = sources.gallery_title(name)
+            assert title
+            if name in ("pendulum", "andrews"):
+                assert title == bricard.gallery.load(name).title
+        assert sources.gallery_title("slider-crnk") is None
 
 
 class TestInfo:
@@ -229,7 +237,7 @@ class TestCompletion:
         assert completion.complete_model(f"{model.parent}/swing") == [str(model)]
 
     def test_it_knows_what_there_is(self):
-        assert tuple(completion.gallery_names()) == bricard.gallery.names()
+        assert tuple(sources.gallery_names()) == bricard.gallery.names()
         kinds = [k for k in vars(bricard.equations).values() if isinstance(k, type) and issubclass(k, bricard.Route)]
         routes = {k.__name__.lower() for k in kinds if k is not bricard.Route}
         assert {n.replace("-", "") for n in completion.ROUTES} == routes

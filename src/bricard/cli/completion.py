@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from pathlib import Path
 
 import typer
+
+from bricard.cli.sources import gallery_names, gallery_parameters
 
 ROUTES = (
     "augmented-lagrangian",
@@ -23,28 +24,6 @@ ROUTES = (
 """Names of the routes as they are typed; a test compares them with what there is."""
 
 COORDINATES = ("relative", "absolute", "natural")
-
-_GALLERY = Path(__file__).parents[1] / "gallery"
-
-
-def gallery_names() -> dict[str, str]:
-    """Each example with the place of its builder, read from the source of the gallery."""
-    for node in ast.parse((_GALLERY / "__init__.py").read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "_EXAMPLES" for t in node.targets):
-            return ast.literal_eval(node.value)
-    return {}
-
-
-def gallery_parameters(name: str) -> list[str]:
-    """Parameters of an example, read from the source of its builder."""
-    module, _, function = gallery_names().get(name, "").partition(":")
-    path = _GALLERY / f"{module}.py"
-    if not module or not path.is_file():
-        return []
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            return [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
-    return []
 
 
 def complete_model(incomplete: str) -> list[str]:

@@ -10,6 +10,7 @@ from bricard.cli.app import Coordinates, Debug, Model, Set, app, start
 from bricard.cli.kinds import in_coordinates
 from bricard.cli.models import assignments, load_model
 from bricard.cli.picture import picture
+from bricard.cli.sources import gallery_names, gallery_title
 from bricard.cli.terminal import counted, errors_in_two_lines, in_background, show, show_row
 
 if TYPE_CHECKING:
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
 def list_models(debug: Debug = False) -> None:
     """Show the mechanisms that come with bricard."""
     with errors_in_two_lines(debug):
-        start()
-        from bricard import gallery
-
-        names = gallery.names()
+        names = gallery_names()
         width = max(map(len, names)) + 2
         for name in names:
-            show(Text(name.ljust(width), style="bold"), gallery.load(name).title)
+            show(Text(name.ljust(width), style="bold"), gallery_title(name) or _built_title(name))
+
+
+def _built_title(name: str) -> str:
+    start()
+    from bricard import gallery
+
+    return gallery.load(name).title
 
 
 @app.command()
