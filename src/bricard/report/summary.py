@@ -24,7 +24,7 @@ class Summary:
     """The main facts of a run; numbers that do not exist (nothing was saved, everything was NaN) are NaN."""
 
     name: str
-    """Of the system's class."""
+    """Of the system's class; of a mechanism, its kind of coordinates."""
     title: str
     """One line about the system."""
     status: str
@@ -68,7 +68,7 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
     known |= trajectory.settings | dict(settings or {})
     largest = _Largest(trajectory) if any_states else None
     return Summary(
-        name=type(system).__name__,
+        name=_called(system),
         title=_first_line(system) if title is None else title,
         status=trajectory.status,
         failed=trajectory.failure is not None or not bool(trajectory.succeeded),
@@ -85,6 +85,11 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         settings={k: str(v) for k, v in known.items()},
         versions=versions(),
     )
+
+
+def _called(system: System) -> str:
+    name = type(system).__name__
+    return f"Mechanism, {name.lower()} coordinates" if isinstance(system, MechanismSystem) else name
 
 
 class _Largest:
@@ -138,6 +143,8 @@ def _written(value: Any) -> str:
 
 
 def _first_line(system: System) -> str:
+    if isinstance(system, MechanismSystem):
+        return ""  # its class tells of coordinates, not of the mechanism
     text = inspect.getdoc(type(system)) or ""
     # A class without a docstring of its own gets that of `System`, or the signature that dataclasses write.
     if type(system).__doc__ is None or text.startswith(f"{type(system).__name__}("):
