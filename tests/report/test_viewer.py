@@ -4,6 +4,7 @@ import socket
 import sys
 import urllib.request
 
+import equinox as eqx
 import numpy as np
 import pytest
 
@@ -53,6 +54,24 @@ class TestSession:
         assert float(session.system.m) == 2.5
         with pytest.raises(br.ModelError, match="no parameter called 'mass'"):
             session.turn({"mass": 1.0})
+
+    def test_gains_of_a_controller_and_of_what_it_wraps(self):
+        class Law(eqx.Module):
+            kp: float
+            kd: float
+
+        class Held(eqx.Module):
+            law: Law
+            system: br.System
+            period: float = 0.1
+
+        law = Held(Law(2.0, 0.5), br.gallery.load("pendulum").system)
+        session = Session(law.system, [0.0], [0.0], 1.0, {"controller": law})
+        gains = {n: x for n, x in session.knobs().items() if n.startswith("controller")}
+        assert gains == {"controller law kp": 2.0, "controller law kd": 0.5, "controller period": 0.1}
+        session.turn({"controller law kd": 3.0, "controller period": 0.2})
+        changed = session.settings["controller"]
+        assert (float(changed.law.kp), float(changed.law.kd), float(changed.period)) == (2.0, 3.0, 0.2)
 
     def test_masses_of_a_mechanism(self):
         m = br.Mechanism(planar=True)

@@ -70,6 +70,7 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
         ]
     if system.nu and np.any(np.asarray(trajectory.u) != 0.0):
         shown.append(_panel("Inputs", "N, N m", system.input_names, trajectory.u))
+    shown += [_signal(name, np.asarray(values)) for name, values in trajectory.signals.items()]
     if len(singular.measure):
         curve = Curve("smallest singular value", singular.measure)
         # The minima lie between the saved states, where `singular_positions` looks for them.
@@ -82,6 +83,12 @@ def _panel(title: str, unit: str, names: Sequence[str], values: Any) -> Panel:
     curves = [Curve(name, column) for name, column in zip(names, np.asarray(values).T, strict=True)]
     curves, note = _fewer(curves)
     return Panel(title, unit, curves, note=note)
+
+
+def _signal(name: str, values: Float[np.ndarray, "k n"]) -> Panel:
+    """What a controller saw or wanted."""
+    labels = [name] if values.shape[1] == 1 else [f"{name} {i}" for i in range(values.shape[1])]
+    return _panel(f"Controller: {name}", "", labels, values)
 
 
 def _energy(energy: Any) -> Panel:

@@ -46,26 +46,29 @@ class Session:
             model = self.system.model
             found = {f"mass {n}": float(m) for n, m in zip(model.names, model.mass, strict=True) if m > 0}
         else:
-            found = _numbers(self.system)
-        return found | {f"controller {n}": x for n, x in _numbers(self.settings.get("controller")).items()}
+            found = {" ".join(path): x for path, x in _numbers(self.system).items()}
+        gains = _numbers(self.settings.get("controller"))
+        return found | {" ".join(("controller", *path)): x for path, x in gains.items()}
 
     def turn(self, knobs: dict[str, float]) -> None:
         """Set parameters by the names of `knobs`; `ModelError` for a name or a value that cannot be."""
         unknown = [n for n in knobs if n not in self.knobs()]
         if unknown:
             raise ModelError(self.title, [f"no parameter called {n!r}" for n in unknown])
-        gains = {n.removeprefix("controller "): x for n, x in knobs.items() if n.startswith("controller ")}
-        own = {n: x for n, x in knobs.items() if not n.startswith("controller ")}
-        if gains:
-            self.settings["controller"] = dataclasses.replace(self.settings["controller"], **_arrays(gains))
+        for path in _numbers(self.settings.get("controller")):
+            name = " ".join(("controller", *path))
+            if name in knobs:
+                self.settings["controller"] = _replaced(self.settings["controller"], path, knobs[name])
         if isinstance(self.system, MechanismSystem):
             names = self.system.model.names
             mass = np.array(self.system.model.mass)
-            for name, value in own.items():
-                mass[names.index(name.removeprefix("mass "))] = value
+            for i, name in enumerate(names):
+                mass[i] = knobs.get(f"mass {name}", mass[i])
             self.system = eqx.tree_at(lambda s: s.model.mass, self.system, jnp.asarray(mass))
-        elif own:
-            self.system = dataclasses.replace(self.system, **_arrays(own))
+            return
+        for path in _numbers(self.system):
+            if " ".join(path) in knobs:
+                self.system = _replaced(self.system, path, knobs[" ".join(path)])
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -82,7 +85,10 @@ class Session:
         return self._continue(0.0, self.q, self.v)
 
     def push(self, t: float, velocity: str, size: float) -> Trajectory:
-        """Hit it at time `t`: a velocity changes by `size` (m/s, rad/s), and the others as the constraints want."""
+        """Hit it at time `t`: a velocity changes by `size` (m/s, rad/s), and the others as the constraints want.
+
+        What a controller remembers starts anew.
+        """
         kept = [(p, d) for p, d in self.parts if float(p.t[0]) <= t]
         if not kept:
             raise ModelError(self.title, ["run it before pushing it"])
@@ -132,13 +138,21 @@ def _admissible(system: System, q: Float[Array, " nq"], kick: Vector, t: Scalar)
     return kick - correction.normal(kick)
 
 
-def _numbers(thing: Any) -> dict[str, float]:
-    """Fields of a dataclass that are single numbers."""
+def _numbers(thing: Any) -> dict[tuple[str, ...], float]:
+    """Single numbers among the fields of a dataclass and of those within, by the names that lead there."""
     if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
         return {}
-    values = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
-    return {n: float(x) for n, x in values.items() if isinstance(x, (float, jax.Array, np.ndarray)) and np.ndim(x) == 0}
+    found: dict[tuple[str, ...], float] = {}
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name)
+        if isinstance(value, (float, jax.Array, np.ndarray)) and np.ndim(value) == 0:
+            found[(field.name,)] = float(value)
+        elif not isinstance(value, System):  # a controller knows the system, whose parameters have their own sliders
+            found |= {(field.name, *path): x for path, x in _numbers(value).items()}
+    return found
 
 
-def _arrays(values: dict[str, float]) -> dict[str, Array]:
-    return {n: jnp.asarray(x, dtype=float) for n, x in values.items()}
+def _replaced(thing: Any, path: tuple[str, ...], value: float) -> Any:
+    first, *rest = path
+    new = _replaced(getattr(thing, first), tuple(rest), value) if rest else jnp.asarray(value, dtype=float)
+    return dataclasses.replace(thing, **{first: new})
