@@ -10,6 +10,7 @@ import pytest
 
 import bricard as br
 from bricard.report.session import Session, upright
+from bricard.report.viewer import check_host
 from tests.report.conftest import Cone
 
 
@@ -133,6 +134,11 @@ class TestViewer:
         assert viewer.session.q[0] == pytest.approx(0.5, abs=1e-9)
         assert viewer.status.content.startswith("completed; energy drift")
         assert set(viewer.lines) == {"string", "mass", "ground"}
+
+    @pytest.mark.parametrize("host", ["203.0.113.5", "no such host"])
+    def test_an_address_that_is_not_here(self, host):
+        with pytest.raises(br.ModelError, match=f"view: cannot listen on {host}"):
+            check_host(host)
 
     def test_what_cannot_be_is_said(self, viewer):
         viewer._work(lambda: viewer.session.turn({"weight": 1.0}))

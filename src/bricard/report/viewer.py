@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ class Viewer:
         except ModuleNotFoundError as error:
             raise ModelError("view", ["needs viser: pip install 'bricard[view]'"]) from error
 
+        check_host(host)
         self.session = session
         with contextlib.redirect_stdout(io.StringIO()):  # its banner; the address is told by whoever asked for it
             self.server = viser.ViserServer(host=host, port=port, label="bricard", verbose=False)
@@ -171,6 +173,15 @@ class Viewer:
             "/grid", 3 * size, 3 * size, plane="xz" if planar else "xy", cell_size=size / 5, section_size=size,
             position=(middle[0], 0.0, middle[2]) if planar else (middle[0], middle[1], float(every[:, 2].min())),
         )  # fmt: skip
+
+
+def check_host(host: str) -> None:
+    """Raise `ModelError` if this machine cannot listen there; the server itself would wait for ever."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+    except (OSError, UnicodeError) as error:
+        raise ModelError("view", [f"cannot listen on {host}: {getattr(error, 'strerror', None) or error}"]) from error
 
 
 def _sliders(gui: Any, names: tuple[str, ...], values: np.ndarray, least: float | None = None) -> dict[str, Any]:
