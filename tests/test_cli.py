@@ -295,6 +295,10 @@ class TestBadUsage:
         text.write_text("hello")
         assert "no example called" in complaint("run", text)
 
+    def test_a_viewer_on_an_address_that_is_not_here(self):
+        pytest.importorskip("viser", reason="the live viewer needs viser: pip install 'bricard[view]'")
+        assert "cannot listen on 203.0.113.5" in complaint("view", "pendulum", "--host", "203.0.113.5")
+
     def test_debug_shows_where(self):
         result = call("run", "slider-crnk", "--debug")
         assert isinstance(result.exception, bricard.ModelError)

@@ -129,7 +129,7 @@ def _parts(system: MechanismSystem, most: int = 12) -> dict[str, str]:
         "bodies": listed([f"{n} {float(m):.4g} kg" for n, m in zip(model.names, model.mass, strict=True)]),
         "joints": listed([f"{n} {kind}" for n, kind in zip(model.frames.names, model.frames.kinds, strict=True)]),
         "springs": ", ".join(f"{float(k):.4g} N/m" for k in model.line_springs.stiffness[:most]),
-        "gravity": _written(model.gravity) + " m/s²",
+        "gravity": ", ".join(f"{float(x):.4g}" for x in model.gravity) + " m/s²",
     }
     return {name: words for name, words in rows.items() if words}
 
