@@ -8,7 +8,6 @@ import pytest
 
 import bricard as br
 from bricard.report.curves import panels
-from bricard.report.page import notebook_page
 from bricard.report.scene import STEPS, scene
 from bricard.report.singular import SingularPositions
 from tests.report.conftest import made_up
@@ -100,9 +99,6 @@ class TestNotebook:
         assert "&lt;!doctype html&gt;" in text
         assert "<script" not in text
         assert len(text) < 150_000
-
-    def test_long_runs_are_light(self, slider_crank):
-        assert len(notebook_page(slider_crank)) < 150_000
 
     def test_nothing_to_show(self, turning):
         nothing = made_up(turning.system, np.zeros(0), np.zeros((0, 1)), np.zeros((0, 1)), failure="stopped")
