@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(SETUP)  ## A slider-crank through its singular positions, to an HTML report.
@@ -28,6 +28,10 @@ format: $(SETUP)
 bench: $(SETUP)  ## What each route costs, on this machine.
 	$(BIN)/python -m benchmarks
 
+docs: $(SETUP)  ## The documentation as a web site, in site/.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
 $(SETUP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "bricard needs Python >= 3.11: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -35,4 +39,4 @@ $(SETUP): pyproject.toml
 	@touch $(SETUP)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis slider_crank.html
+	rm -rf site $(VENV) .pytest_cache .ruff_cache .hypothesis slider_crank.html

@@ -10,6 +10,10 @@ from matplotlib import pyplot as plt
 
 import bricard as br
 from bricard.gallery.running import maps_figure as running_maps
+from bricard.cli.picture import flattened
+from bricard.report.curves import PALETTE
+from bricard.report.parts import parts
+from bricard.report.scene import drawings
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -60,7 +64,39 @@ def running():
     running_maps().savefig(IMAGES / "running.png", dpi=70)
 
 
+def gallery():
+    """Every example at its start, small."""
+    folder = IMAGES / "gallery"
+    folder.mkdir(exist_ok=True)
+    for name in br.gallery.names():
+        example = br.gallery.load(name)
+        q = np.asarray(example.q)[None]
+        bodies = drawings(example.system, q, np.zeros(1))
+        joints = [p[0] for (role, _), p in parts(example.system, q).items() if role == "joint"]
+        springs = [p[0] for (role, _), p in parts(example.system, q).items() if role in ("spring", "actuator")]
+        figure, axes = plt.subplots(figsize=(1.8, 1.35))
+        for i, points in enumerate(bodies.values()):
+            line = flattened(points[0])
+            closed = len(line) > 3 and np.allclose(line[0], line[-1], rtol=0.0, atol=1e-9)
+            colour = PALETTE[i % len(PALETTE)]
+            if closed:
+                axes.fill(*line.T, color=colour, alpha=0.15, lw=0)
+            axes.plot(*line.T, "o-" if len(line) == 1 else "-", color=colour, lw=2.0 if len(line) <= 4 else 1.1, ms=6)
+        for spring in springs:
+            axes.plot(*flattened(spring).T, ":", color="0.4", lw=1.4)
+        for joint in joints:
+            axes.plot(*flattened(joint).T, "o", color="0.15", mfc="white", ms=3.2, mew=0.8)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.08)
+        axes.set_axis_off()
+        figure.subplots_adjust(0, 0, 1, 1)
+        with mpl.rc_context({"svg.hashsalt": "bricard"}):  # the same file each time
+            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        plt.close(figure)
+
+
 if __name__ == "__main__":
     mpl.use("Agg")
     slider_crank()
     running()
+    gallery()

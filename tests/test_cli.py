@@ -1,3 +1,4 @@
+import inspect
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,8 +16,13 @@ pytest.importorskip("typer", reason="the command line needs typer: pip install '
 from typer.testing import CliRunner
 
 import bricard
+from bricard.cli import bench, compare, completion, picture, sources
 from bricard.cli.commands import app
+from bricard.cli.kinds import in_coordinates
 from bricard.cli.terminal import BAD_USAGE, FAILED, INTERRUPTED
+from bricard.gallery import Example
+from bricard.gallery.n_four_bar import n_four_bar
+from bricard.report.comparison import Outcome
 
 SOURCE = Path(bricard.__file__).parent
 
@@ -57,6 +64,15 @@ def model(tmp_path):
     return path
 
 
+@pytest.fixture
+def crank():
+    """A rod of 3 kg and 1 m that turns about its end, at 0.3 rad and 2 rad/s."""
+    m = bricard.Mechanism(planar=True)
+    m.body("crank", bricard.rod((0.0, 0.0), (1.0, 0.0), 3.0))
+    m.revolute("A", m.ground, "crank", (0.0, 0.0))
+    return Example(m.system(), "Crank", "", q=np.array([0.3]), v=np.array([2.0]), t_end=1.0)
+
+
 def call(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
@@ -78,6 +94,14 @@ class TestList:
         assert re.search(r"^slider-crank +Slider-crank with equal links", result.stdout, re.M)
         assert len(result.stdout.splitlines()) == len(bricard.gallery.names())
         assert "\x1b" not in result.stdout
+
+    def test_titles_are_those_of_the_examples(self):
+        for name in ("pendulum", "andrews", "four-bar", "planar-stewart", "stewart"):
+            title = sources.gallery_title(name)
+            assert title
+            if name in ("pendulum", "andrews"):
+                assert title == bricard.gallery.load(name).title
+        assert sources.gallery_title("slider-crnk") is None
 
 
 class TestInfo:
@@ -137,7 +161,107 @@ class TestRun:
         assert "Stopped at t = 1.5 s" in page.read_text()
 
 
+class TestCompare:
+    def test_routes_in_one_table(self, model):
+        result = call("compare", f"{model}:Swing", "--t-end", 0.5, "--method", "gauss", "--method", "proximal")
+        assert result.exit_code == 0, result.output
+        lines = result.stdout.splitlines()
+        headings = "route first (s) again (s) steps off by energy drift (J) constraint error"
+        assert " ".join(lines[1].split()) == headings
+        assert [line.split()[0] for line in lines[2:4]] == ["Proximal", "Gauss"]
+        for line in lines[2:4]:
+            first, again, _, *small = (float(x) for x in line.split()[1:])
+            assert first > again > 0.0
+            assert all(x < 1e-9 for x in small)
+        assert "\x1b" not in result.output
+
+    def test_kinds_of_coordinates_of_a_mechanism(self, crank):
+        cases = list(compare._cases(crank, ("gauss", "proximal"), False))
+        own = [("proximal", "relative"), ("gauss", "relative")]
+        assert cases == [*own, ("proximal", "absolute"), ("proximal", "natural")]
+        assert len(list(compare._cases(crank, ("gauss", "proximal"), True))) == 6
+
+    def test_a_start_is_the_same_in_all_coordinates(self, crank):
+        for kind in ("absolute", "natural"):
+            there = in_coordinates(crank, kind)
+            assert type(there.system).__name__.lower() == kind
+            q, v = jnp.asarray(there.q), jnp.asarray(there.v)
+            # ½ (m l²/3) ω² of a rod about its end
+            assert float(there.system.kinetic_energy(q, v, 0.0)) == pytest.approx(0.5 * 3.0 / 3.0 * 2.0**2, abs=1e-12)
+            back = in_coordinates(there, "relative")
+            np.testing.assert_allclose(back.q, crank.q, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(back.v, crank.v, rtol=0, atol=1e-12)
+
+    def test_only_failures_are_a_failure(self, model, monkeypatch):
+        failed = Outcome("Gauss", "", *[np.nan] * 2, 0, *[np.nan] * 3, failure="stopped at t = 0.1 s: it tore.")
+        monkeypatch.setattr(compare, "_measured", lambda *_: [failed])
+        result = call("compare", f"{model}:Swing")
+        assert result.exit_code == FAILED
+        assert "Gauss: stopped at t = 0.1 s: it tore." in result.stdout
+
+
+class TestBench:
+    def test_a_row_for_each_route(self, model, monkeypatch):
+        monkeypatch.setattr(bench, "ROUTES", ("proximal", "gauss"))
+        result = call("bench", f"{model}:short")
+        assert result.exit_code == 0, result.output
+        assert re.search(r"^proximal +[\d.]+$", result.stdout, re.M)
+        assert re.search(r"^gauss +[\d.]+$", result.stdout, re.M)
+        assert "A whole run" in result.stdout
+
+
+class TestCompletion:
+    def complete(self, words):
+        environment = os.environ | {
+            "_BRICARD_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1),
+        }
+        program = (
+            "import sys, atexit; atexit.register(lambda: sys.stderr.write('jax' * ('jax' in sys.modules)));"
+            "from bricard.cli import main; main()"
+        )
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+        assert done.stderr == ""  # no error, and nothing heavy was imported
+        return done.stdout.split()
+
+    def test_models_and_options(self):
+        assert self.complete("bricard run slider") == ["slider-crank"]
+        assert "--output" in self.complete("bricard run slider-crank --ou")
+        assert self.complete("bricard run slider-crank --method pro") == ["projection", "proximal"]
+        assert self.complete("bricard run n-four-bar --set ") == [
+            f"{n}=" for n in inspect.signature(n_four_bar).parameters
+        ]
+
+    def test_files(self, model, monkeypatch):
+        monkeypatch.chdir(model.parent)
+        assert completion.complete_model("swing") == ["swing_model.py"]
+        assert completion.complete_model(f"{model.parent}/swing") == [str(model)]
+
+    def test_it_knows_what_there_is(self):
+        assert tuple(sources.gallery_names()) == bricard.gallery.names()
+        kinds = [k for k in vars(bricard.equations).values() if isinstance(k, type) and issubclass(k, bricard.Route)]
+        routes = {k.__name__.lower() for k in kinds if k is not bricard.Route}
+        assert {n.replace("-", "") for n in completion.ROUTES} == routes
+
+
+class TestPicture:
+    def test_a_line_in_dots(self):
+        assert picture._raster([np.array([[0.0, 0.0], [1.0, 0.0]])]) == ["  " + "\u2809" * 56]
+
+    def test_of_a_mechanism(self):
+        text = call("info", "four-bar", "--coordinates", "absolute").stdout
+        assert re.search("[\u2801-\u28ff]{2}", text)
+        assert "revolute (ground – " in text
+        assert "model = " not in text
+
+
 class TestBadUsage:
+    def test_coordinates(self):
+        assert "Did you mean natural?" in complaint("run", "four-bar", "--coordinates", "naturl")
+        assert "not a mechanism" in complaint("run", "slider-crank", "--coordinates", "natural")
+
     def test_a_typo(self):
         assert "did you mean 'slider-crank'?" in complaint("run", "slider-crnk")
 
@@ -173,6 +297,10 @@ class TestBadUsage:
         text = tmp_path / "notes.txt"
         text.write_text("hello")
         assert "no example called" in complaint("run", text)
+
+    def test_a_viewer_on_an_address_that_is_not_here(self):
+        pytest.importorskip("viser", reason="the live viewer needs viser: pip install 'bricard[view]'")
+        assert "cannot listen on 203.0.113.5" in complaint("view", "pendulum", "--host", "203.0.113.5")
 
     def test_debug_shows_where(self):
         result = call("run", "slider-crnk", "--debug")

@@ -33,3 +33,16 @@ def test_the_gallery_page_lists_every_example():
 
     text = (ROOT / "docs" / "gallery.md").read_text()
     assert [name for name in br.gallery.names() if f"`{name}`" not in text] == []
+
+
+def test_the_site_has_every_page():
+    listed = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(listed) == sorted(page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:])
+
+
+def test_pictures_are_of_examples_and_small():
+    import bricard as br
+
+    folder = ROOT / "docs" / "images" / "gallery"
+    assert {path.stem for path in folder.iterdir()} <= set(br.gallery.names())
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 1_000_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bricard.report import summarize, write_table
-from bricard.report.curves import MOST_CURVES, Curve, _fewer, rounded, thinned
+from bricard.report.curves import MOST_CURVES, Curve, _fewer, _signal, rounded, thinned
 from bricard.report.plots import trajectory_figure
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="static figures need matplotlib")
@@ -30,6 +30,12 @@ def test_of_many_curves_those_that_vary_most_are_shown():
     shown, note = _fewer([Curve(str(i), (i + 1) * t) for i in range(20)])
     assert [c.name for c in shown] == [str(i) for i in range(20 - MOST_CURVES, 20)]
     assert note == "12 more vary less and are not shown"
+
+
+def test_signals_of_a_controller_have_a_panel_each():
+    error, wish = _signal("error", np.zeros((5, 2))), _signal("reference", np.ones((5, 1)))
+    assert (error.title, [c.name for c in error.curves]) == ("Controller: error", ["error 0", "error 1"])
+    assert [c.name for c in wish.curves] == ["reference"]
 
 
 def test_thinned_curves_keep_their_extremes():

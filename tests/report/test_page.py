@@ -1,5 +1,6 @@
 import base64
 import dataclasses
+import html
 import json
 import re
 
@@ -12,8 +13,8 @@ from bricard.report.scene import STEPS, scene
 from tests.report.conftest import Flywheel, made_up
 
 
-def embedded(path):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text())[1])
+def embedded(text):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1])
 
 
 class TestInTheBrowser:
@@ -131,7 +132,7 @@ class TestContent:
         text = path.read_text()
         assert text.count("<script") == 2
         assert "&lt;b&gt;{{data}}&lt;/b&gt;" in text
-        names = [c["name"] for plot in embedded(path)["plots"] for c in plot["curves"]]
+        names = [c["name"] for plot in embedded(path.read_text())["plots"] for c in plot["curves"]]
         assert "string </script><script>boom()</script>" in names
 
     def test_long_runs_stay_small_and_keep_their_peaks(self, tmp_path):
@@ -139,11 +140,19 @@ class TestContent:
         q = np.zeros((30_001, 1))
         q[12_345] = 1.0
         path = made_up(Flywheel(), t, q, 0.0 * q).report(tmp_path / "long.html")
-        data = embedded(path)
+        data = embedded(path.read_text())
         assert len(data["t"]) <= 2002
         assert data["t"][-1] == 10.0
         assert max(data["plots"][0]["curves"][0]["y"]) == 1.0
         assert path.stat().st_size < 200_000
+
+    def test_notebooks_get_a_lighter_page(self, slider_crank, slider_crank_page):
+        light = embedded(html.unescape(re.search(r'srcdoc="(.*?)"', slider_crank._repr_html_(), re.S)[1]))
+        assert light["scene"]["frames"] == 240
+        assert len(light["t"]) <= 402
+        whole = embedded(slider_crank_page.read_text())
+        assert whole["scene"]["frames"] == 600
+        assert [p["title"] for p in light["plots"]] == [p["title"] for p in whole["plots"]]
 
 
 class TestWriting:

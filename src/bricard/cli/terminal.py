@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 T = TypeVar("T")
@@ -44,6 +45,27 @@ def counted(names: tuple[str, ...], most: int = 12) -> str:
     """How many names there are, and the first of them."""
     shown = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     return f"{len(names)}: {shown}" if names else "none"
+
+
+def show_table(table: Table) -> None:
+    """Print a table; in full width where the output is read by another program."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 400)
+    console.print(table)
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[str], str]]:
+    """Count `total` pieces of work; yields a function that turns the name of the next one into a bar."""
+    done = -1
+
+    def advance(name: str) -> str:
+        nonlocal done
+        done += 1
+        return f"{'━' * (20 * done // total):╌<20} {done}/{total} {name}"
+
+    yield advance
 
 
 def complain(problem: str, advice: str) -> None:

@@ -1,7 +1,10 @@
 """From a run to a picture: one self-contained HTML page, static figures, a table."""
 
+from bricard.report.charts import chart_figure as chart_figure
 from bricard.report.page import write_report as write_report
+from bricard.report.paths import path_figure as path_figure
 from bricard.report.singular import singular_positions as singular_positions
+from bricard.report.spectra import spectrum_figure as spectrum_figure
 from bricard.report.summary import Summary as Summary
 from bricard.report.summary import summarize as summarize
 from bricard.report.table import write_table as write_table

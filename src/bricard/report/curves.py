@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from bricard.mechanism.base import MechanismSystem
 from bricard.report.singular import SingularPositions
 from bricard.simulate.trajectory import Trajectory
 
@@ -59,13 +60,17 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
     if system.n_constraints:
         error = trajectory.constraint_error
         errors = [Curve("position", np.asarray(error.position)), Curve("velocity", np.asarray(error.velocity))]
+        shown.append(Panel("Constraint error", "m, rad; per s", tuple(errors), log=True))
+    if isinstance(system, MechanismSystem):
+        shown += _reactions(trajectory)  # these say more than multipliers, and there are some without constraints too
+    elif system.n_constraints:
         shown += [
-            Panel("Constraint error", "m, rad; per s", tuple(errors), log=True),
             _multipliers(trajectory),
             _panel("Constraint forces, by coordinate", "N, N m", system.velocity_names, trajectory.constraint_force),
         ]
     if system.nu and np.any(np.asarray(trajectory.u) != 0.0):
         shown.append(_panel("Inputs", "N, N m", system.input_names, trajectory.u))
+    shown += [_signal(name, np.asarray(values)) for name, values in trajectory.signals.items()]
     if len(singular.measure):
         curve = Curve("smallest singular value", singular.measure)
         # The minima lie between the saved states, where `singular_positions` looks for them.
@@ -78,6 +83,12 @@ def _panel(title: str, unit: str, names: Sequence[str], values: Any) -> Panel:
     curves = [Curve(name, column) for name, column in zip(names, np.asarray(values).T, strict=True)]
     curves, note = _fewer(curves)
     return Panel(title, unit, curves, note=note)
+
+
+def _signal(name: str, values: Float[np.ndarray, "k n"]) -> Panel:
+    """What a controller saw or wanted."""
+    labels = [name] if values.shape[1] == 1 else [f"{name} {i}" for i in range(values.shape[1])]
+    return _panel(f"Controller: {name}", "", labels, values)
 
 
 def _energy(energy: Any) -> Panel:
@@ -94,10 +105,39 @@ def _multipliers(trajectory: Trajectory) -> Panel:
     values, known = np.asarray(trajectory.multipliers), np.asarray(trajectory.determinate)
     doubtful = np.mean(known, axis=0) < 0.5
     curves = [Curve(name, values[:, i], bool(doubtful[i])) for i, name in enumerate(trajectory.system.row_names)]
+    return _doubted("Multipliers, by constraint", "N, N m", curves)
+
+
+def _reactions(trajectory: Trajectory) -> list[Panel]:
+    """Size of the force and of the moment of each joint, and the efforts of drivers and gears."""
+    reactions = trajectory.reactions
+    every, dimension = reactions.all, reactions.all.point.shape[-1]
+    world, sure = np.asarray(every.world), np.asarray(every.determinate_world)
+    shown = []
+    for title, unit, part in (
+        ("Joint forces", "N", slice(0, dimension)),
+        ("Joint moments", "N m", slice(dimension, None)),
+    ):
+        sizes = np.linalg.norm(world[:, :, part], axis=2)
+        doubtful = np.mean(np.all(sure[:, :, part], axis=2), axis=0) < 0.5
+        # A joint that carries nothing of a kind is not worth a curve.
+        carries = [j for j in range(sizes.shape[1]) if scale([sizes[:, j]]) > 1e-9 * scale([sizes])]
+        if carries and scale([sizes]) > 0.0:
+            curves = [Curve(reactions.names[j], sizes[:, j], bool(doubtful[j])) for j in carries]
+            shown.append(_doubted(title, unit, curves))
+    efforts = [
+        Curve(name, np.asarray(values), bool(np.mean(np.asarray(reactions.effort_determinate[name])) < 0.5))
+        for name, values in reactions.efforts.items()
+    ]
+    return [*shown, _doubted("Efforts of drivers, gears and own constraints", "N, N m", efforts)] if efforts else shown
+
+
+def _doubted(title: str, unit: str, curves: list[Curve]) -> Panel:
+    """A panel of forces that says what its dashed curves are."""
     kept, note = _fewer(curves)
     if any(c.doubtful for c in kept):
         note = "; ".join(filter(None, [note, "dashed: not determined by a rigid model, least values shown"]))
-    return Panel("Multipliers, by constraint", "N, N m", kept, note=note)
+    return Panel(title, unit, kept, note=note)
 
 
 def _fewer(curves: list[Curve]) -> tuple[tuple[Curve, ...], str]:

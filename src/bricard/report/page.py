@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from bricard.errors import is_concrete
 from bricard.report.curves import panels, rounded, scale, thinned
 from bricard.report.files import replacing
 from bricard.report.scene import scene
 from bricard.report.summary import Summary, summarize
 from bricard.simulate.trajectory import Trajectory
 
-MOST_SAMPLES = 2000
-"""Of each curve."""
+MOST_SAMPLES, LIGHT_SAMPLES, LIGHT_FRAMES = 2000, 400, 240
+"""Of each curve in a file; of each curve and of the animation in a notebook, which keeps every page it has shown."""
+
+SCRIPTS = ("scene.js", "parts.js", "chart.js", "page.js")
 
 
 def write_report(
@@ -47,27 +50,38 @@ def write_report(
     return path
 
 
-def render(trajectory: Trajectory, summary: Summary, source: str = "") -> str:
-    """The page as text."""
+def notebook_page(trajectory: Trajectory) -> str | None:
+    """The page in a frame for notebooks, lighter than a file; None if there is nothing to show (a batch, no states)."""
+    if not is_concrete(trajectory) or trajectory.t.ndim != 1 or len(trajectory) == 0:
+        return None
+    page = render(trajectory, summarize(trajectory), light=True)
+    style = "width: 100%; height: 760px; border: 0"
+    return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
+
+
+def render(trajectory: Trajectory, summary: Summary, source: str = "", light: bool = False) -> str:
+    """The page as text; a `light` one has fewer samples."""
     static = resources.files("bricard.report") / "static"
     parts = {
         "title": html.escape(_heading(summary)),
         "style": (static / "page.css").read_text("utf-8"),
         "header": _header(summary, source),
         "facts": _facts(summary),
-        "data": _embedded(_data(trajectory, summary)),
-        "script": "\n".join((static / name).read_text("utf-8") for name in ("scene.js", "chart.js", "page.js")),
+        "data": _embedded(_data(trajectory, summary, light)),
+        "script": "\n".join(
+            (static / name).read_text("utf-8") for name in ("scene.js", "parts.js", "chart.js", "page.js")
+        ),
     }
     # One pass, so that braces in a title are not taken for a place to fill in.
     template = (static / "page.html").read_text("utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
-def _data(trajectory: Trajectory, summary: Summary) -> dict[str, Any]:
+def _data(trajectory: Trajectory, summary: Summary, light: bool) -> dict[str, Any]:
     t = times = np.asarray(trajectory.t)
     plots = []
     for panel in panels(trajectory, summary.singular):
-        times, columns = thinned(t, [c.values for c in panel.curves], MOST_SAMPLES)
+        times, columns = thinned(t, [c.values for c in panel.curves], LIGHT_SAMPLES if light else MOST_SAMPLES)
         size = scale(columns)
         curves = [
             {"name": c.name, "doubtful": c.doubtful, "y": rounded(y, panel.log, size)}
@@ -78,7 +92,7 @@ def _data(trajectory: Trajectory, summary: Summary) -> dict[str, Any]:
         "t": rounded(times),
         "span": list(summary.span) if summary.states else [0.0, 0.0],
         "plots": plots,
-        "scene": scene(trajectory),
+        "scene": scene(trajectory, LIGHT_FRAMES) if light else scene(trajectory),
         "singular": [round(x, 6) for x in summary.singular.times],
     }
 

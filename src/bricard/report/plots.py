@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bricard.errors import ModelError
 from bricard.report.curves import NO_ERROR, PALETTE, Panel, panels, scale
 from bricard.report.singular import singular_positions
+from bricard.report.style import BAD, HEIGHT, MARK, STYLE, WIDTH, pyplot
 from bricard.simulate.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-WIDTH, HEIGHT = 7.2, 1.75
-"""Of a figure over two columns of a journal, and of one row of panels (inch)."""
-
-STYLE: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "grid.linewidth": 0.4,
-    "grid.color": "#e4e7eb",
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.0,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "legend.handlelength": 1.4,
-    "legend.columnspacing": 1.0,
-}
 
 
 def trajectory_figure(trajectory: Trajectory) -> Figure:
@@ -47,11 +22,7 @@ def trajectory_figure(trajectory: Trajectory) -> Figure:
 
     Dotted lines mark singular positions. The figure belongs to pyplot: `plt.show()` shows it.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ModuleNotFoundError as error:
-        raise ModelError("plot", ["needs matplotlib: pip install 'bricard[plot]'"]) from error
-
+    plt = pyplot("plot")
     if len(trajectory) == 0:
         raise ModelError("plot", [f"there are no states to show: {trajectory.status}"])
     singular = singular_positions(trajectory)
@@ -70,13 +41,13 @@ def trajectory_figure(trajectory: Trajectory) -> Figure:
             last.set_xlabel("time (s)")
             last.tick_params(labelbottom=True)
         if trajectory.failure is not None:
-            figure.suptitle(trajectory.failure, color="#b3261e", fontsize=8, wrap=True)
+            figure.suptitle(trajectory.failure, color=BAD, fontsize=8, wrap=True)
     return figure
 
 
 def _draw(axis: Axes, t: np.ndarray, panel: Panel, singular: tuple[float, ...]) -> None:
     for time in singular:
-        axis.axvline(time, color="#b8860b", linewidth=0.6, linestyle=":", zorder=1)
+        axis.axvline(time, color=MARK, linewidth=0.6, linestyle=":", zorder=1)
     power = 0 if panel.log else _power([c.values for c in panel.curves])
     for i, curve in enumerate(panel.curves):
         values = np.maximum(curve.values, NO_ERROR) if panel.log else curve.values / 10.0**power

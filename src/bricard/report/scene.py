@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from bricard.errors import ModelError
 from bricard.report.motion import configurations
+from bricard.report.parts import Forces, forces, parts
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector
 
@@ -28,7 +29,16 @@ STEPS = 32_000
 """Coordinates are sent as whole numbers from −STEPS to STEPS; −STEPS − 1 stands for "not there"."""
 
 
-def scene(trajectory: Trajectory) -> dict[str, Any] | None:
+class Line(NamedTuple):
+    """Something to draw along a run."""
+
+    name: str
+    role: str
+    """"body", or one of those of `parts`."""
+    points: Float[np.ndarray, "f n d"]
+
+
+def scene(trajectory: Trajectory, most_frames: int = FRAMES[1]) -> dict[str, Any] | None:
     """The drawing along a run, ready for JSON; None for a system without a drawing."""
     if len(trajectory) == 0:
         return None
@@ -36,13 +46,24 @@ def scene(trajectory: Trajectory) -> dict[str, Any] | None:
     names, numbers = _contents(system)
     if not names:
         return None
-    fewest, most = FRAMES
     span = np.asarray(trajectory.t)[[0, -1]]
-    count = min(np.clip(len(trajectory), fewest, most), max(MOST_NUMBERS // numbers, 2)) if span[1] > span[0] else 1
-    times = np.linspace(span[0], span[1], int(count))
-    drawn = _drawings(system, jnp.asarray(configurations(trajectory, times)), jnp.asarray(times))
-    lines = _checked(system, {name: np.asarray(drawn[name]) for name in names})
-    return _packed(lines, span)
+    count = min(np.clip(len(trajectory), *FRAMES), most_frames, max(MOST_NUMBERS // numbers, 2))
+    times = np.linspace(span[0], span[1], int(count) if span[1] > span[0] else 1)
+    q = configurations(trajectory, times)
+    lines = [Line(name, "body", points) for name, points in drawings(system, q, times).items()]
+    lines += [Line(name, role, points) for (role, name), points in parts(system, q).items()]
+    return _packed(lines, span, forces(trajectory, times))
+
+
+def drawings(
+    system: System, q: Float[np.ndarray, "f nq"], t: Float[np.ndarray, " f"]
+) -> dict[str, Float[np.ndarray, "f _ d"]]:
+    """Every line of the drawing at `f` configurations, checked, in the order of the drawing."""
+    names, _ = _contents(system)
+    if not names:
+        return {}
+    drawn = _drawings(system, jnp.asarray(q), jnp.asarray(t))
+    return _checked(system, {name: np.asarray(drawn[name]) for name in names})
 
 
 def _contents(system: System) -> tuple[list[str], int]:
@@ -85,32 +106,31 @@ def _checked(system: System, lines: dict[str, np.ndarray]) -> dict[str, np.ndarr
     return {n: np.pad(p, ((0, 0), (0, 0), (0, dimension - p.shape[2]))) for n, p in lines.items()}
 
 
-def _packed(lines: dict[str, np.ndarray], span: np.ndarray) -> dict[str, Any]:
-    every = np.concatenate(list(lines.values()), axis=1)
+def _packed(lines: list[Line], span: np.ndarray, loads: Forces | None) -> dict[str, Any]:
+    every = np.concatenate([line.points for line in lines], axis=1)
     low, high = _box(every)
     size = float(np.max(high - low)) or 1.0
     middle = 0.5 * (low + high)
     scale = 0.5 * size / STEPS
     with np.errstate(invalid="ignore"):
-        whole = np.where(np.isfinite(every), np.clip(np.round((every - middle) / scale), -STEPS, STEPS), -STEPS - 1)
         still = np.all(np.abs(every - every[:1]) < 1e-6 * size, axis=(0, 2))
-    # What never moves is sent once, ahead of the frames.
-    numbers = np.concatenate([whole[0, still].ravel(), whole[:, ~still].ravel()]).astype("<i2")
+    whole = _whole((every - middle) / scale)
     slots = _slots(lines)
-    moving = [name for name, at in slots.items() if not np.all(still[at])]
-    groups = list(dict.fromkeys(_kind(name) for name in moving))
+    moving = [line.role == "body" and not np.all(still[at]) for line, at in zip(lines, slots, strict=True)]
+    groups = list(dict.fromkeys(_kind(line.name) for line, moves in zip(lines, moving, strict=True) if moves))
     described = [
         {
-            "name": name,
+            "name": line.name,
+            "role": line.role,
             "start": at.start,
             "size": at.stop - at.start,
-            "group": groups.index(_kind(name)) if name in moving else -1,
-            "pivots": np.flatnonzero(still[at]).tolist() if name in moving and at.stop - at.start <= LINK else [],
+            "group": groups.index(_kind(line.name)) if moves else -1,
+            "pivots": np.flatnonzero(still[at]).tolist() if moves and at.stop - at.start <= LINK else [],
             "closed": bool(
                 at.stop - at.start > 3 and np.all(np.abs(every[:, at.start] - every[:, at.stop - 1]) < 1e-6 * size)
             ),
         }
-        for name, at in slots.items()
+        for line, at, moves in zip(lines, slots, moving, strict=True)
     ]
     return {
         "dimension": every.shape[2],
@@ -124,20 +144,56 @@ def _packed(lines: dict[str, np.ndarray], span: np.ndarray) -> dict[str, Any]:
         "scale": scale,
         "groups": groups,
         "lines": described,
-        "traces": _traces(slots, every, still, size),
-        "data": base64.b64encode(numbers.tobytes()).decode("ascii"),
+        "traces": _traces(lines, slots, every, still, size),
+        "forces": _packed_forces(lines, slots, loads),
+        # What never moves is sent once, ahead of the frames.
+        "data": _base64(np.concatenate([whole[0, still].ravel(), whole[:, ~still].ravel()])),
     }
 
 
-def _slots(lines: dict[str, np.ndarray]) -> dict[str, slice]:
+def _packed_forces(lines: list[Line], slots: list[slice], loads: Forces | None) -> dict[str, Any] | None:
+    """Arrows at joints, in steps of the largest force; None if there is no joint or no force."""
+    if loads is None:
+        return None
+    sizes = np.linalg.norm(loads.values, axis=2)
+    finite = sizes[np.isfinite(sizes)]
+    if not finite.size or not np.max(finite) > 0.0:
+        return None
+    # Peaks of an instant would make all other arrows too small to see.
+    usual = float(np.median(np.max(np.where(np.isfinite(sizes), sizes, 0.0), axis=1)))
+    largest = min(float(np.percentile(finite, 99)), 3.0 * usual) or float(np.max(finite))
+    at = {line.name: slot.start for line, slot in zip(lines, slots, strict=True) if line.role == "joint"}
+    top = float(np.max(finite))
+    return {
+        "names": list(loads.names),
+        "vertices": [at[name] for name in loads.names],
+        "known": loads.known.tolist(),
+        "largest": largest,
+        "scale": top / STEPS,
+        "data": _base64(_whole(loads.values / (top / STEPS))),
+    }
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    """Whole numbers within ±STEPS; what is not finite is marked."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(values), np.clip(np.round(values), -STEPS, STEPS), -STEPS - 1)
+
+
+def _base64(numbers: np.ndarray) -> str:
+    return base64.b64encode(numbers.astype("<i2").tobytes()).decode("ascii")
+
+
+def _slots(lines: list[Line]) -> list[slice]:
     """Where the points of each line are among the points of all lines."""
-    ends = np.cumsum([points.shape[1] for points in lines.values()]).tolist()
-    return {name: slice(end - points.shape[1], end) for (name, points), end in zip(lines.items(), ends, strict=True)}
+    sizes = [line.points.shape[1] for line in lines]
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def _kind(name: str) -> str:
     """`rocker` of `rocker 12`: the links of a chain share a colour."""
-    return re.sub(r"[\s_-]*\d+$", "", name) or name
+    return re.sub(r"([\s_-]*\d+)+$", "", name) or name
 
 
 def _box(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -151,12 +207,16 @@ def _box(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(flat.min(axis=0), near - margin), np.minimum(flat.max(axis=0), far + margin)
 
 
-def _traces(slots: dict[str, slice], every: np.ndarray, still: np.ndarray, size: float) -> list[int]:
-    """Points whose paths are worth drawing: masses first, then the ends of links, each place once."""
-    masses = [at.start for at in slots.values() if at.stop - at.start == 1]
-    ends = [i for at in slots.values() if 1 < at.stop - at.start <= LINK for i in (at.start, at.stop - 1)]
+def _traces(lines: list[Line], slots: list[slice], every: np.ndarray, still: np.ndarray, size: float) -> list[int]:
+    """Points whose paths are worth drawing: sensors and masses first, then the ends of links, each place once."""
+    both = [(line.role, at) for line, at in zip(lines, slots, strict=True)]
+    sensors = [at.start for role, at in both if role == "point"]
+    masses = [at.start for role, at in both if role == "body" and at.stop - at.start == 1]
+    bodies = [at for role, at in both if role == "body" and 1 < at.stop - at.start <= LINK]
+    ends = [i for at in bodies for i in (at.start, at.stop - 1)]
     chosen: list[int] = []
-    for i in masses + ends:
+    # Who puts a sensor at a point asks for its path, and for no others.
+    for i in sensors or masses + ends:
         apart = all(np.max(np.abs(every[:, i] - every[:, j])) > 1e-3 * size for j in chosen)
         if not still[i] and apart and len(chosen) < MOST_TRACES:
             chosen.append(i)

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from bricard.equations.mobility import mobility
+from bricard.mechanism.base import MechanismSystem
 from bricard.report.singular import SingularPositions, singular_positions
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import System
@@ -23,7 +24,7 @@ class Summary:
     """The main facts of a run; numbers that do not exist (nothing was saved, everything was NaN) are NaN."""
 
     name: str
-    """Of the system's class."""
+    """Of the system's class; of a mechanism, its kind of coordinates."""
     title: str
     """One line about the system."""
     status: str
@@ -64,10 +65,10 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
     known: dict[str, Any] = {"method": trajectory.method}
     if trajectory.stabilization is not None:
         known["stabilization"] = trajectory.stabilization
-    known |= settings or {}
+    known |= trajectory.settings | dict(settings or {})
     largest = _Largest(trajectory) if any_states else None
     return Summary(
-        name=type(system).__name__,
+        name=_called(system),
         title=_first_line(system) if title is None else title,
         status=trajectory.status,
         failed=trajectory.failure is not None or not bool(trajectory.succeeded),
@@ -84,6 +85,11 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         settings={k: str(v) for k, v in known.items()},
         versions=versions(),
     )
+
+
+def _called(system: System) -> str:
+    name = type(system).__name__
+    return f"Mechanism, {name.lower()} coordinates" if isinstance(system, MechanismSystem) else name
 
 
 class _Largest:
@@ -106,8 +112,26 @@ def _count(trajectory: Trajectory, key: str) -> int | None:
 
 
 def parameters(system: System) -> dict[str, str]:
-    """Fields of a system with their values as text."""
+    """Fields of a system with their values as text; of a mechanism what it is made of."""
+    if isinstance(system, MechanismSystem):
+        return _parts(system)
     return {f.name: _written(getattr(system, f.name)) for f in dataclasses.fields(system)}
+
+
+def _parts(system: MechanismSystem, most: int = 12) -> dict[str, str]:
+    model = system.model
+
+    def listed(words: list[str]) -> str:
+        return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+    rows = {
+        "coordinates": type(system).__name__.lower(),
+        "bodies": listed([f"{n} {float(m):.4g} kg" for n, m in zip(model.names, model.mass, strict=True)]),
+        "joints": listed([f"{n} {kind}" for n, kind in zip(model.frames.names, model.frames.kinds, strict=True)]),
+        "springs": ", ".join(f"{float(k):.4g} N/m" for k in model.line_springs.stiffness[:most]),
+        "gravity": ", ".join(f"{float(x):.4g}" for x in model.gravity) + " m/s²",
+    }
+    return {name: words for name, words in rows.items() if words}
 
 
 def _written(value: Any) -> str:
@@ -119,6 +143,8 @@ def _written(value: Any) -> str:
 
 
 def _first_line(system: System) -> str:
+    if isinstance(system, MechanismSystem):
+        return ""  # its class tells of coordinates, not of the mechanism
     text = inspect.getdoc(type(system)) or ""
     # A class without a docstring of its own gets that of `System`, or the signature that dataclasses write.
     if type(system).__doc__ is None or text.startswith(f"{type(system).__name__}("):

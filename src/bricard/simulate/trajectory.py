@@ -325,6 +325,12 @@ class Trajectory(eqx.Module):
         self._require_single()
         return write_report(self, path)
 
+    def _repr_html_(self) -> str | None:
+        """In notebooks, the report in a frame."""
+        from bricard.report.page import notebook_page
+
+        return notebook_page(self)
+
     def _require_single(self) -> None:
         if self.t.ndim != 1:
             raise ModelError(

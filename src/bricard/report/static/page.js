@@ -23,7 +23,7 @@
     }
   }
   for (const plot of data.plots) charts.push(new Chart(find("plots"), plot, data, (t) => seek(t, true)));
-  find("picture").hidden = find("trace-label").hidden = !data.scene;
+  find("picture").hidden = !data.scene;
 
   function show() {
     if (scene) scene.draw(time);
@@ -66,10 +66,14 @@
 
   find("play").addEventListener("click", () => play(!playing));
   find("scrub").addEventListener("input", (e) => seek(first + span * Number(e.target.value), true));
-  find("trace").addEventListener("change", (e) => {
-    if (scene) scene.traced = e.target.checked;
-    show();
-  });
+  for (const label of document.querySelectorAll("[data-shows]")) {
+    const what = label.dataset.shows;
+    label.hidden = !scene || !scene.has[what];
+    label.firstChild.addEventListener("change", (e) => {
+      scene[what] = e.target.checked;
+      show();
+    });
+  }
   for (const button of document.querySelectorAll("[data-time]"))
     button.addEventListener("click", () => seek(Number(button.dataset.time), true));
   // What was clicked does not keep the focus: the space bar is for playing.

@@ -5,9 +5,7 @@
 class Motion {
   constructor(scene) {
     Object.assign(this, scene);
-    const bytes = Uint8Array.from(atob(scene.data), (c) => c.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    this.values = Int16Array.from({ length: bytes.length / 2 }, (_, i) => view.getInt16(2 * i, true));
+    this.values = wholeNumbers(scene.data);
     this.moving = this.vertices - this.still.length;
     // Points that never move come once, before all frames; the others are counted within a frame.
     const still = new Set(this.still);
@@ -76,7 +74,10 @@ class Scene {
     this.motion = new Motion(scene);
     this.camera = new Camera(this.motion);
     this.spatial = this.motion.dimension === 3;
-    this.traced = true;
+    this.forces = scene.forces && new Forces(scene.forces, this.motion);
+    const joints = scene.lines.some((line) => line.role === "joint");
+    this.has = { traced: scene.traces.length > 0, jointed: joints, loaded: Boolean(scene.forces) };
+    this.traced = this.jointed = this.loaded = true;
     this.time = this.motion.span[0];
     if (this.spatial) this.turnByHand();
     addEventListener("resize", () => this.resize());
@@ -103,7 +104,7 @@ class Scene {
   /** Median length of the moving links (m). */
   linkLength() {
     const { motion } = this;
-    const links = motion.lines.filter((l) => l.group >= 0 && l.size > 1 && l.size < 5);
+    const links = motion.lines.filter((l) => l.role === "body" && l.group >= 0 && l.size > 1 && l.size < 5);
     const ends = links.map((l) => [motion.vertex(0, l.start), motion.vertex(0, l.start + l.size - 1)]);
     const lengths = ends.filter(([a, b]) => a && b).map(([a, b]) => Math.hypot(...a.map((x, c) => x - b[c])));
     return lengths.length ? lengths.sort((a, b) => a - b)[lengths.length >> 1] : Infinity;
@@ -163,12 +164,15 @@ class Scene {
       const points = Array.from({ length: line.size }, (_, i) => motion.between(frame, line.start + i));
       return { ...line, at: points.every(Boolean) ? points.map((p) => camera.project(p)) : null };
     });
+    const shown = (line) => line.at && (this.jointed || !["joint", "axis"].includes(line.role));
     const depth = (line) => line.at.reduce((sum, p) => sum + p[2], 0) / line.at.length;
     // The ground first, then links from far to near, masses on top of links.
-    const rank = (line) => (line.group < 0 && !this.spatial ? -2 : line.size === 1 && !this.spatial ? 1 : 0);
-    const order = lines.filter((l) => l.at).sort((a, b) => rank(a) - rank(b) || depth(a) - depth(b));
-    for (const line of order) this.line(line);
+    const flat = (line) => (line.role !== "body" ? (line.role === "joint" ? 2 : 1) : line.group < 0 ? -2 : line.size === 1 ? 1 : 0);
+    const rank = (line) => (this.spatial ? 0 : flat(line));
+    const order = lines.filter(shown).sort((a, b) => rank(a) - rank(b) || depth(a) - depth(b));
+    for (const line of order) line.role === "body" ? this.line(line) : this.part(line);
     for (const line of order) for (const i of line.pivots) this.pivot(line.at[i]);
+    if (this.forces && this.loaded) this.arrows(frame);
   }
   line({ at, group, size, closed }) {
     const { pen } = this;
@@ -250,7 +254,8 @@ class Scene {
     const recent = frame - 0.12 * motion.frames;
     for (const vertex of motion.traces) {
       const owner = motion.lines.find((l) => vertex >= l.start && vertex < l.start + l.size);
-      [pen.strokeStyle, pen.lineWidth] = [this.colour(`c${owner.group % 8}`), 1.4];
+      const colour = owner.role === "point" ? "accent" : `c${owner.group % 8}`;
+      [pen.strokeStyle, pen.lineWidth] = [this.colour(colour), 1.4];
       for (const [from, to, alpha] of [[0, recent, 0.16], [recent, frame, 0.65]]) {
         pen.globalAlpha = alpha;
         pen.beginPath();
@@ -322,6 +327,13 @@ class Scene {
       pen.fillText(name, x + 3, y);
     }
   }
+}
+
+/** The 16-bit numbers of a base64 text. */
+function wholeNumbers(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Int16Array.from({ length: bytes.length / 2 }, (_, i) => view.getInt16(2 * i, true));
 }
 
 /** The next of 1, 2, 5, 10, … that is not below `x`. */

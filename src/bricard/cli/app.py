@@ -1,0 +1,88 @@
+"""The application that commands register with, the arguments they share, and how JAX is started."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bricard.cli.completion import complete_assignment, complete_coordinates, complete_method, complete_model
+
+app = typer.Typer(
+    help="Simulate constrained mechanisms: closed loops, redundant constraints, singular positions.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A name from `bricard list`, an MJCF or URDF file, or file.py:object.",
+        show_default=False,
+        autocompletion=complete_model,
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="Change a parameter; may be repeated.",
+        show_default=False,
+        autocompletion=complete_assignment,
+    ),
+]
+Coordinates = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a mechanism: relative, absolute or natural.", show_default=False, autocompletion=complete_coordinates
+    ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        help="Route to the acceleration, such as projection.", show_default=False, autocompletion=complete_method
+    ),
+]
+Duration = Annotated[float | None, typer.Option("--t-end", help="Duration (s).", show_default=False)]
+Tolerance = Annotated[float | None, typer.Option(help="Relative tolerance of the steps.", show_default=False)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def main() -> None:
+    """Entry point of the `bricard` command."""
+    app(prog_name="bricard")
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"bricard {installed('bricard')}")
+        raise typer.Exit
+
+
+def start() -> None:
+    """Import bricard, set up so that compiled programs are kept from one command to the next."""
+    # Checks inside compiled programs are host callbacks, and programs with callbacks cannot be kept: failed checks
+    # give NaN instead, which ends a run with a message.
+    os.environ.setdefault("EQX_ON_ERROR", "nan")
+    import jax
+
+    import bricard  # noqa: F401 (sets up JAX)
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bricard" / "jax"
+        with suppress(OSError):  # where there is no place for it, it works without
+            cache.mkdir(parents=True, exist_ok=True)
+            jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

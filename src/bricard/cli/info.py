@@ -1,0 +1,80 @@
+"""`bricard list` and `bricard info`: what there is, and what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from bricard.cli.app import Coordinates, Debug, Model, Set, app, start
+from bricard.cli.kinds import in_coordinates
+from bricard.cli.models import assignments, load_model
+from bricard.cli.picture import picture
+from bricard.cli.sources import gallery_names, gallery_title
+from bricard.cli.terminal import counted, errors_in_two_lines, in_background, show, show_row
+
+if TYPE_CHECKING:
+    from bricard.mechanism.model import Model as MechanismModel
+
+
+@app.command("list")
+def list_models(debug: Debug = False) -> None:
+    """Show the mechanisms that come with bricard."""
+    with errors_in_two_lines(debug):
+        names = gallery_names()
+        width = max(map(len, names)) + 2
+        for name in names:
+            show(Text(name.ljust(width), style="bold"), gallery_title(name) or _built_title(name))
+
+
+def _built_title(name: str) -> str:
+    start()
+    from bricard import gallery
+
+    return gallery.load(name).title
+
+
+@app.command()
+def info(model: Model, set: Set = None, coordinates: Coordinates = None, debug: Debug = False) -> None:
+    """Say what a mechanism is: bodies, joints, coordinates, constraints, parameters, mobility, a picture."""
+    with errors_in_two_lines(debug):
+        start()
+        from bricard.equations import mobility
+        from bricard.mechanism.base import MechanismSystem
+        from bricard.report.summary import parameters
+
+        example = in_coordinates(load_model(model, assignments(set)), coordinates)
+        system = example.system
+        show(Text(example.title or type(system).__name__, style="bold"))
+        if example.source:
+            show(Text(example.source, style="dim"))
+        for line in picture(system, example.q):
+            show(Text(line, style="blue"))
+        show()
+        is_mechanism = isinstance(system, MechanismSystem)
+        if is_mechanism:
+            _show_parts(system.model)
+        show_row("coordinates", counted(system.coordinates))
+        if system.velocity_names != tuple(system.coordinates):
+            show_row("velocities", counted(system.velocity_names))
+        show_row("constraints", counted(system.row_names))
+        show_row("inputs", counted(system.input_names))
+        if not is_mechanism:
+            show_row("parameters", ", ".join(f"{k} = {v}" for k, v in parameters(system).items()) or "none")
+        show_row("duration", f"{example.t_end:g} s")
+        show_row("mobility", f"{in_background(lambda: mobility(system, example.q), 'looking at the constraints')}")
+
+
+def _show_parts(model: MechanismModel) -> None:
+    """Bodies with their masses, joints with what they connect, springs."""
+    bodies = tuple(f"{name} ({float(mass):.4g} kg)" for name, mass in zip(model.names, model.mass, strict=True))
+    show_row("bodies", counted(bodies))
+    places, frames = (*model.names, "ground"), model.frames
+    joints = [
+        f"{name} {kind} ({places[a]} – {places[b]})"
+        for name, kind, a, b in zip(frames.names, frames.kinds, frames.parent, frames.child, strict=True)
+    ]
+    show_row("joints", counted((*joints, *(f"{n} rolling" for n in model.rolling.names))))
+    springs = len(model.spring_lines) + len(model.sprung) + len(model.bushing_frames)
+    if springs:
+        show_row("springs", str(springs))

@@ -1,0 +1,45 @@
+"""What the gallery holds, read from its source: importing all of it takes many seconds, a shell waits for none."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+_GALLERY = Path(__file__).parents[1] / "gallery"
+
+
+@functools.cache
+def gallery_names() -> dict[str, str]:
+    """Each example with the place of its builder, as "module:function"."""
+    for node in _parsed("__init__").body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "_EXAMPLES" for t in node.targets):
+            return ast.literal_eval(node.value)
+    return {}
+
+
+def gallery_parameters(name: str) -> list[str]:
+    """Parameters of an example; none of one that is not known."""
+    builder = _builder(name)
+    return [a.arg for a in (*builder.args.args, *builder.args.kwonlyargs)] if builder else []
+
+
+def gallery_title(name: str) -> str | None:
+    """The title of an example, if it is written down as it is and not made when it is built."""
+    for node in ast.walk(_builder(name) or ast.Module([], [])):
+        if isinstance(node, ast.keyword) and node.arg == "title":
+            return str(node.value.value) if isinstance(node.value, ast.Constant) else None
+    return None
+
+
+def _builder(name: str) -> ast.FunctionDef | None:
+    module, _, function = gallery_names().get(name, "").partition(":")
+    if not (_GALLERY / f"{module}.py").is_file():
+        return None
+    found = (n for n in _parsed(module).body if isinstance(n, ast.FunctionDef) and n.name == function)
+    return next(found, None)
+
+
+@functools.cache
+def _parsed(module: str) -> ast.Module:
+    return ast.parse((_GALLERY / f"{module}.py").read_text("utf-8"))

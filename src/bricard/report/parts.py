@@ -1,0 +1,97 @@
+"""What is drawn of a mechanism besides its bodies: joints with their axes, springs, actuators, sensors, reactions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.sensors import PointSensor
+from bricard.simulate.trajectory import Trajectory
+from bricard.system import System, Vector
+
+AXIAL = ("revolute", "prismatic", "cylindrical", "helical", "universal")
+"""Joints with an axis to draw."""
+HIDDEN = ("free", "fixed")
+"""Joints with nothing to draw."""
+AXIS_LENGTH = 0.12
+"""Of the size of the mechanism."""
+
+
+def parts(system: System, q: Float[np.ndarray, "f nq"]) -> dict[tuple[str, str], Float[np.ndarray, "f _ d"]]:
+    """Points of each part at `f` configurations, by role and name: "joint", "axis", "spring", "actuator", "point"."""
+    if not isinstance(system, MechanismSystem):
+        return {}
+    drawn = _parts(system, jnp.asarray(q))
+    order = [(role, name) for role in ("spring", "actuator", "axis", "joint", "point") for name in drawn[role]]
+    return {(role, name): np.asarray(drawn[role][name]) for role, name in order}
+
+
+@eqx.filter_jit
+def _parts(system: MechanismSystem, q: Float[Array, "f nq"]) -> dict[str, dict[str, Float[Array, "f _ d"]]]:
+    model = system.model
+    width = 2 if model.planar else 3
+
+    def at(q: Vector) -> dict[str, dict[str, Array]]:
+        place = system.place(system.normalize(q))
+        pairs = model.frames.world(place)
+        half = 0.5 * AXIS_LENGTH * model.scale * pairs.A[:, :, 2]
+        joints, axes = {}, {}
+        for j, (name, kind) in enumerate(zip(model.frames.names, model.frames.kinds, strict=True)):
+            if kind not in HIDDEN:
+                joints[name] = pairs.pb[j, None, :width]
+            # In the plane the axis of a hinge points at the viewer; that of a slide lies in it.
+            if kind in AXIAL and (not model.planar or kind == "prismatic"):
+                axes[name] = jnp.stack([pairs.pb[j] - half[j], pairs.pb[j] + half[j]])[:, :width]
+
+        def ends(lines, names) -> dict[str, Array]:
+            if not len(lines):
+                return {}
+            start, end, _, _ = lines.ends(place)
+            return {n: jnp.stack([start[k], end[k]])[:, :width] for k, n in enumerate(names)}
+
+        springs = ends(model.spring_lines, [f"spring {k}" for k in range(len(model.spring_lines))])
+        actuators = ends(model.actuator_lines, model.inputs[len(model.motors) :])
+        points = {
+            name: reader.read(place, jnp.zeros((model.n, 6))).value[None]
+            for name, reader in zip(model.sensor_names, model.readers, strict=True)
+            if isinstance(reader, PointSensor)
+        }
+        return {"joint": joints, "axis": axes, "spring": springs, "actuator": actuators, "point": points}
+
+    return jax.vmap(at)(q)
+
+
+class Forces(NamedTuple):
+    """Reaction forces (N) of joints on their child bodies at `f` times, in world axes."""
+
+    names: tuple[str, ...]
+    values: Float[np.ndarray, "f j d"]
+    known: Bool[np.ndarray, " j"]
+    """Whether a rigid model determines them (most of the time)."""
+
+
+def forces(trajectory: Trajectory, times: Float[np.ndarray, " f"]) -> Forces | None:
+    """Reactions of the joints that are drawn, interpolated; None for a system without joints."""
+    system = trajectory.system
+    if not isinstance(system, MechanismSystem):
+        return None
+    frames = system.model.frames
+    chosen = [j for j, kind in enumerate(frames.kinds) if kind not in HIDDEN]
+    if not chosen or not len(trajectory):
+        return None
+    every = trajectory.reactions.all
+    width = every.point.shape[-1]
+    saved = np.asarray(every.world)[:, chosen, :width]
+    sure = np.mean(np.all(np.asarray(every.determinate_world)[:, chosen, :width], axis=2), axis=0) > 0.5
+    t = np.asarray(trajectory.t)
+    flat = saved.reshape(len(t), -1)
+    values = np.stack([np.interp(times, t, column) for column in flat.T], axis=1).reshape(
+        len(times), len(chosen), width
+    )
+    return Forces(tuple(frames.names[j] for j in chosen), values, sure)

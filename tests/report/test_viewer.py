@@ -1,0 +1,159 @@
+"""A session to play with, and the viewer that shows it: to this machine alone."""
+
+import socket
+import sys
+import urllib.request
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+import bricard as br
+from bricard.report.session import Session, upright
+from bricard.report.viewer import check_host
+from tests.report.conftest import Cone
+
+
+@pytest.fixture(scope="module")
+def session():
+    """A conical pendulum: v² = g r²/depth on its circle."""
+    speed = float(np.sqrt(9.81 * 0.64 / 0.6))
+    return Session(Cone(), [0.8, 0.0, -0.6], [0.0, speed, 0.0], 1.0, title="Cone *")
+
+
+class TestSession:
+    def test_it_runs_and_is_shown(self, session):
+        run = session.run()
+        assert run.constraint_error.max() < 1e-12
+        np.testing.assert_allclose(session.frame(1.0)["mass"][0], run.q[-1], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(session.frame(0.0)["mass"][0], [0.8, 0.0, -0.6], rtol=0, atol=1e-12)
+
+    def test_a_push_is_what_the_constraint_leaves_of_it(self, session):
+        before = session.run()
+        after = session.push(0.5, "x", 2.0)
+        i = int(np.searchsorted(before.t, float(after.t[0])))
+        assert float(after.t[0]) == pytest.approx(0.5, abs=2e-3)
+        n = np.asarray(before.q[i])  # of length 1, across the sphere
+        kick = np.array([2.0, 0.0, 0.0])
+        np.testing.assert_allclose(after.v[0] - before.v[i], kick - (kick @ n) * n, rtol=0, atol=1e-9)
+        assert after.constraint_error.max() < 1e-12
+        # Before the push, the motion is what it was.
+        np.testing.assert_allclose(session.frame(0.25)["mass"][0], before.q[125], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(session.frame(1.0)["mass"][0], after.q[-1], rtol=0, atol=1e-12)
+
+    def test_a_start_is_put_on_the_constraints(self, session):
+        was = session.q, session.v
+        session.run(q=[0.6, 0.0, -0.7], hold=("x",))
+        assert session.q[0] == pytest.approx(0.6, abs=1e-9)
+        assert np.linalg.norm(session.q) == pytest.approx(1.0, abs=1e-9)
+        session.q, session.v = was
+
+    def test_parameters(self):
+        session = Session(br.gallery.load("slider-crank").system, [0.3, -0.6], [0.0, 0.0], 1.0)
+        assert session.knobs() == {"m": 1.0, "l": 1.0, "g": 9.81}
+        session.turn({"m": 2.5})
+        assert float(session.system.m) == 2.5
+        with pytest.raises(br.ModelError, match="no parameter called 'mass'"):
+            session.turn({"mass": 1.0})
+
+    def test_gains_of_a_controller_and_of_what_it_wraps(self):
+        class Law(eqx.Module):
+            kp: float
+            kd: float
+
+        class Held(eqx.Module):
+            law: Law
+            system: br.System
+            period: float = 0.1
+
+        law = Held(Law(2.0, 0.5), br.gallery.load("pendulum").system)
+        session = Session(law.system, [0.0], [0.0], 1.0, {"controller": law})
+        gains = {n: x for n, x in session.knobs().items() if n.startswith("controller")}
+        assert gains == {"controller law kp": 2.0, "controller law kd": 0.5, "controller period": 0.1}
+        session.turn({"controller law kd": 3.0, "controller period": 0.2})
+        changed = session.settings["controller"]
+        assert (float(changed.law.kp), float(changed.law.kd), float(changed.period)) == (2.0, 3.0, 0.2)
+
+    def test_masses_of_a_mechanism(self):
+        m = br.Mechanism(planar=True)
+        for name, x in (("first", 0.0), ("second", 1.0)):
+            m.body(name, br.rod((x, 0.0), (x + 1.0, 0.0), 0.5))
+            m.revolute(f"A {name}", m.ground, name, (x, 0.0))
+        system = m.system("absolute")
+        session = Session(system, system.reference, np.zeros(system.nv), 1.0)
+        assert session.knobs() == {"mass first": 0.5, "mass second": 0.5}
+        session.turn({"mass second": 2.0})
+        np.testing.assert_array_equal(session.system.model.mass, [0.5, 2.0])
+
+    def test_the_plane_stands_upright(self):
+        np.testing.assert_array_equal(upright(np.array([[1.0, 2.0]])), [[1.0, 0.0, 2.0]])
+
+
+@pytest.fixture(scope="module")
+def viewer(session):
+    pytest.importorskip("viser", reason="the live viewer needs viser: pip install 'bricard[view]'")
+    from bricard.report.viewer import Viewer
+
+    shown = Viewer(session, port=28_080)
+    yield shown
+    shown.stop()
+
+
+class TestViewer:
+    def test_it_answers_on_loopback(self, viewer):
+        with urllib.request.urlopen(viewer.address, timeout=20) as answer:
+            assert answer.status == 200
+            assert b"<html" in answer.read(4000).lower()
+
+    def test_and_on_no_other_address(self, viewer):
+        for other in other_addresses():
+            with (
+                pytest.raises((ConnectionError, TimeoutError)),
+                socket.create_connection((other, viewer.port), timeout=2),
+            ):
+                pass
+
+    def test_time_goes_on_and_stops(self, viewer):
+        viewer.playing.value = True
+        was = viewer.time.value
+        for _ in range(200):
+            viewer.stopped.wait(0.05)
+            if viewer.time.value != was:
+                break
+        assert viewer.time.value != was
+        viewer.playing.value = False
+
+    def test_buttons(self, viewer):
+        viewer.playing.value = False
+        viewer.time.value = 0.5
+        viewer._work(viewer._push)
+        assert len(viewer.session.parts) == 2
+        viewer.start["x"].value = 0.5
+        viewer._work(viewer._again)
+        assert len(viewer.session.parts) == 1
+        assert viewer.session.q[0] == pytest.approx(0.5, abs=1e-9)
+        assert viewer.status.content.startswith("completed; energy drift")
+        assert set(viewer.lines) == {"string", "mass", "ground"}
+
+    @pytest.mark.parametrize("host", ["203.0.113.5", "no such host"])
+    def test_an_address_that_is_not_here(self, host):
+        with pytest.raises(br.ModelError, match=f"view: cannot listen on {host}"):
+            check_host(host)
+
+    def test_what_cannot_be_is_said(self, viewer):
+        viewer._work(lambda: viewer.session.turn({"weight": 1.0}))
+        assert "no parameter called 'weight'" in viewer.status.content
+
+
+def other_addresses() -> set[str]:
+    """Addresses of this machine besides 127.0.0.1."""
+    found = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
+        try:
+            probe.connect(("192.0.2.1", 9))
+            found.add(probe.getsockname()[0])
+        except OSError:
+            pass
+    if sys.platform == "linux":
+        found.add("127.0.0.2")  # all of 127.* is this machine
+    return found - {"127.0.0.1"}
