@@ -7,7 +7,7 @@ import pytest
 
 import bricard as br
 from bricard.system import System
-from conftest import KINDS, in_three_kinds, moved
+from tests.mechanism.conftest import KINDS, in_three_kinds, moved
 
 JOINTS = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "helical", "fixed", "free")
 
