@@ -9,7 +9,7 @@ from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
 
 
-def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Example:
+def bennett_mechanism(angle: float = 1.2) -> Mechanism:
     """Opposite links are equal, with lengths as the sines of their twists: `a / sin α = b / sin β`.
 
     `angle` (rad) is that of the first hinge in the reference configuration. Three of the 20 constraints are redundant.
@@ -35,8 +35,13 @@ def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Exampl
         m.body(names[i], rod(points[i], points[(i + 1) % 4], 1.0, width=0.02))
     for i in range(4):
         m.revolute("ABCD"[i], names[i - 1], names[i], points[i], axes[i])
+    return m
+
+
+def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Example:
+    """It starts with 3 rad/s in a hinge next to the ground; `angle` as in `bennett_mechanism`."""
     return mechanism_example(
-        m,
+        bennett_mechanism(angle),
         coordinates,
         title="Bennett's linkage: mobile against Grübler's count, with three redundant constraints",
         source="G. T. Bennett, A new mechanism, Engineering 76 (1903)",

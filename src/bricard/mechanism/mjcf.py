@@ -1,7 +1,8 @@
 """A mechanism as an MJCF file, for MuJoCo: tree joints as joints, loops as equalities (which MuJoCo softens).
 
 Bodies are axis-aligned with the world in the reference configuration and have their origin in the centre of mass, so
-that MuJoCo's joint coordinates are those of `system("relative")` for joints that lead outwards.
+that MuJoCo's joint coordinates are those of `system("relative")`, but for the zero of slides and for ball joints that
+lead to the ground.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ def _bodies(model: Model, tree: Tree, world: ElementTree.Element) -> None:
         if not link.last:
             continue
         body, joint = owner[i], link.joint
-        parent = frames.parent[joint]
+        parent = frames.parent[joint] if link.forward else frames.child[joint]
         element = ElementTree.SubElement(
             elements[parent], "body", name=model.names[body], pos=_words(home[body] - home[parent])
         )
         elements[body] = element
         _inertial(element, model, body)
-        _joints(element, model, joint)
+        _joints(element, model, joint, link.forward)
 
 
 def _inertial(element: ElementTree.Element, model: Model, body: int) -> None:
-    inertia = np.asarray(model.inertia[body])
+    inertia = _inertia(model, body)
     ElementTree.SubElement(
         element,
         "inertial",
@@ -67,19 +68,29 @@ def _inertial(element: ElementTree.Element, model: Model, body: int) -> None:
     )
 
 
-def _joints(element: ElementTree.Element, model: Model, joint: int) -> None:
-    """The elementary motions of a joint, in order."""
+def _inertia(model: Model, body: int) -> np.ndarray:
+    """Inertia (3, 3) about the centre of mass; in the plane any that is right about z."""
+    inertia = np.asarray(model.inertia[body])
+    return inertia[2, 2] * np.eye(3) if model.planar else inertia
+
+
+def _joints(element: ElementTree.Element, model: Model, joint: int, forward: bool) -> None:
+    """The elementary motions of a joint, in order; against its direction, backwards along opposite axes."""
     frames = model.frames
-    name, point, axes = frames.names[joint], frames.pb[joint], np.asarray(frames.B[joint])
+    name, sign = frames.names[joint], 1.0 if forward else -1.0
+    point, axes = (frames.pb[joint], frames.B[joint]) if forward else (frames.pa[joint], frames.A[joint])
     if frames.kinds[joint] == "free" and not model.planar:
         ElementTree.SubElement(element, "freejoint", name=name)
         return
-    for motion in KINDS[frames.kinds[joint]].elements(model.planar):
+    for motion in KINDS[frames.kinds[joint]].elements(model.planar)[:: 1 if forward else -1]:
         label = f"{name} {motion.name}".strip()
         if motion.axis is None:
             ElementTree.SubElement(element, "joint", name=label, type="ball", pos=_words(point))
             continue
-        settings = {"type": "hinge" if motion.turn else "slide", "axis": _words(axes[:, motion.axis])}
+        settings = {
+            "type": "hinge" if motion.turn else "slide",
+            "axis": _words(sign * np.asarray(axes)[:, motion.axis]),
+        }
         limits = model.joint_limits[joint]
         if limits is not None:
             settings["range"] = _words(limits)
@@ -121,11 +132,13 @@ def _actuators(m: Mechanism, root: ElementTree.Element) -> None:
 def _refuse(m: Mechanism, model: Model, tree: Tree) -> None:
     problems = []
     cut = set(tree.cut)
+    for i, name in enumerate(model.names):
+        if model.mass[i] <= 0 or np.linalg.eigvalsh(_inertia(model, i))[0] <= 0:
+            problems.append(f"body {name!r}: MuJoCo needs mass, and inertia about every axis")
     for link in tree.links:
         name, kind = model.frames.names[link.joint], model.frames.kinds[link.joint]
-        if not link.forward:
-            problems.append(f"joint {name!r} leads to the ground: swap its parent and child")
-        if kind == "helical" or (kind == "free" and model.frames.parent[link.joint] != model.n):
+        to_ground = model.frames.parent[link.joint] == model.n
+        if kind == "helical" or (kind == "free" and not (link.forward and to_ground)):
             problems.append(f"joint {name!r}: MJCF has no such {kind} joint")
     for j in sorted(cut):
         if model.frames.kinds[j] not in ("revolute", "spherical", "coincident", "fixed"):
