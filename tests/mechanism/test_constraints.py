@@ -35,6 +35,23 @@ def test_gears_over_many_turns(kind):
     np.testing.assert_allclose(np.exp(1j * value), np.exp(1j * turned), atol=1e-7)
 
 
+def test_motor_and_rotor_beside_a_gear():
+    """A disc of 0.02 kg m² with a rotor of 0.3 at the joint, driven through a gear; another pair is geared."""
+    m = br.Mechanism(planar=True, name="motor")
+    for name, x in (("a", 0.0), ("b", 1.0), ("c", 2.0)):
+        m.body(name, mass=1.0, com=(x, 0), inertia=0.02)
+        m.revolute(name.upper(), m.ground, name, (x, 0))
+    m.gear("mesh", {"A": 1.0, "B": 1.0})
+    m.motor("motor", "C", gear=20.0)
+    m.rotor("rotor", "C", 0.3)
+    system = m.system()
+    v = jnp.zeros(system.nv)
+    np.testing.assert_array_equal(system.constraints(system.reference, 0.0), [0.0])  # an angle nobody asked for is NaN
+    dynamics, reactions = accelerate(system, system.reference, v, jnp.array([0.1]))
+    np.testing.assert_allclose(dynamics.acceleration, [0.0, 0.0, 20.0 * 0.1 / 0.32], atol=1e-12)
+    np.testing.assert_allclose(reactions["C"].moment, 0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["relative", "absolute"])
 def test_driver_moves_a_pendulum_and_tells_its_torque(kind):
     """Prescribed angle `sin t` of a rod: the effort is the torque `J φ̈ + m g l/2 cos φ`."""

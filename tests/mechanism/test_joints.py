@@ -48,7 +48,10 @@ def chain(reverse):
     m.force("wind", last, at, lambda t, x, v: -0.1 * v + jnp.array([0.0, 0.0, 1.0]) * x[0])
     m.torque("twist", "b4", (0.1, 0.2, 0.3))
     m.motor("motor", "J revolute")
-    m.motor("screw motor", "J helical")
+    m.motor("screw motor", "J helical", gear=-3.0)
+    m.rotor("rotor", "J revolute", 0.3)
+    m.rotor("heavy slide", "J prismatic", 0.5)
+    m.rotor("screw rotor", "J helical", 0.2)
     m.line_actuator("jack", "b0", "b5", (0, 0, 0), (0.3, 0.3, 0.3))
     return m
 

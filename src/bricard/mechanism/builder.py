@@ -86,9 +86,22 @@ class Mechanism(Connections):
 
     # -- actuators -------------------------------------------------------------------------------------------------
 
-    def motor(self, name: str, joint: str, limits: Limits = None, of: str | None = None) -> str:
-        """An input: torque (N m) or force (N) along a joint coordinate, on the child; the parent gets the opposite."""
-        self.motors.append(OnJoint(name, joint, of, limits=self.problems.limits(name, limits)))
+    def motor(self, name: str, joint: str, limits: Limits = None, of: str | None = None, *, gear: Number = 1.0) -> str:
+        """An input: torque (N m) or force (N) along a joint coordinate, on the child; the parent gets the opposite.
+
+        With a `gear`, the input is on the motor's side and `gear` times as much acts on the joint.
+        """
+        ratio = self.problems.positive(f"motor {name!r}", "gear", gear, allow_negative=True)
+        self.motors.append(OnJoint(name, joint, of, limits=self.problems.limits(name, limits), gear=ratio))
+        return name
+
+    def rotor(self, name: str, joint: str, inertia: Number, of: str | None = None) -> str:
+        """Inertia (kg m²; kg for a slide) of a motor that turns with a joint coordinate: "armature" elsewhere.
+
+        It is that felt at the joint, the rotor's own times the square of the gear. Its spin in space is left out.
+        """
+        value = self.problems.positive(f"rotor {name!r}", "inertia", inertia)
+        self.rotors.append(OnJoint(name, joint, of, inertia=value))
         return name
 
     def line_actuator(

@@ -48,6 +48,7 @@ class Description:
         self.bushings: list[BushingPart] = []
         self.loads: list[LoadPart] = []
         self.motors: list[OnJoint] = []
+        self.rotors: list[OnJoint] = []
         self.line_actuators: list[Line] = []
         self.sensors: list[SensorPart] = []
         self.notes: list[str] = []
