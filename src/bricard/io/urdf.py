@@ -119,7 +119,8 @@ class _Reader:
                 float(self._numbers(where, mimic, k, d)[0]) for k, d in (("multiplier", "1"), ("offset", "0"))
             )
             given = (mimic.get("joint", ""), ratio, offset)
-        return _Joint(name, kind, *ends, *self._pose(where, element), axis / np.linalg.norm(axis), element, given)
+        origin, rotation = self._pose(where, element)
+        return _Joint(name, kind, ends[0], ends[1], origin, rotation, axis / np.linalg.norm(axis), element, given)
 
     def _check_names(self) -> None:
         for label in ("link", "joint"):
