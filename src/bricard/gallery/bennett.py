@@ -7,6 +7,7 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
+from bricard.mechanism.shapes import rotation_about
 
 
 def bennett_mechanism(angle: float = 1.2) -> Mechanism:
@@ -26,9 +27,9 @@ def bennett_mechanism(angle: float = 1.2) -> Mechanism:
     for turn, (length, twist) in zip(turns, links, strict=True):
         points.append(origin)
         axes.append(frame[:, 2])
-        frame = frame @ _turn(2, turn)
+        frame = frame @ rotation_about(2, turn)
         origin = origin + length * frame[:, 0]
-        frame = frame @ _turn(0, twist)
+        frame = frame @ rotation_about(0, twist)
     names = ("ground", "crank", "coupler", "rocker")
     # The first link is the ground; each of the others joins two successive hinges.
     for i in (1, 2, 3):
@@ -48,11 +49,3 @@ def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Exampl
         t_end=2.0,
         rates={"B": 3.0},
     )
-
-
-def _turn(axis: int, angle: float) -> np.ndarray:
-    i, j = (axis + 1) % 3, (axis + 2) % 3
-    rotation = np.eye(3)
-    rotation[i, i] = rotation[j, j] = np.cos(angle)
-    rotation[j, i], rotation[i, j] = np.sin(angle), -np.sin(angle)
-    return rotation

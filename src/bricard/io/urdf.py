@@ -16,6 +16,7 @@ import numpy as np
 from bricard.errors import ModelError
 from bricard.io.loops import Loops, add_loops
 from bricard.mechanism import Mechanism, rigid
+from bricard.mechanism.shapes import rotation_about
 
 Element = ElementTree.Element
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -94,7 +95,9 @@ class _Reader:
     def _pose(self, where: str, element: Element | None) -> tuple[np.ndarray, np.ndarray]:
         """`<origin xyz rpy>` as a point and a rotation."""
         origin = None if element is None else element.find("origin")
-        roll, pitch, yaw = (_turn(axis, a) for axis, a in enumerate(self._numbers(where, origin, "rpy", "0 0 0")))
+        roll, pitch, yaw = (
+            rotation_about(axis, a) for axis, a in enumerate(self._numbers(where, origin, "rpy", "0 0 0"))
+        )
         return self._numbers(where, origin, "xyz", "0 0 0"), yaw @ pitch @ roll
 
     def _parsed(self, element: Element) -> _Joint:
@@ -174,7 +177,7 @@ class _Reader:
             if joint.kind == "prismatic":
                 p = p + R @ joint.axis * start
             else:
-                R = R @ _about(joint.axis, start)
+                R = R @ rotation_about(joint.axis, start)
             poses[joint.child] = (p, R)
         return poses
 
@@ -249,14 +252,3 @@ class _Reader:
             self.m.notes.append("collision geometry is left out: bodies may pass through each other")
         if not self.m.motors:
             self.m.notes.append("there is no <transmission>, so that nothing is driven: add m.motor(…)")
-
-
-def _about(axis: np.ndarray, angle: float) -> np.ndarray:
-    """Rotation about a unit vector (Rodrigues)."""
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-
-
-def _turn(axis: int, angle: float) -> np.ndarray:
-    return _about(np.eye(3)[axis], angle)
