@@ -97,6 +97,8 @@ def test_arm_is_that_of_pinocchio(write):
     assert system.model.limits == ((-2.0, 2.0),)
     np.testing.assert_allclose(system.input_matrix(jnp.asarray(q), 0.0), [[20.0], [0.0], [0.0]], atol=1e-12)
     assert m.joints[1].limits == (-1.0, 2.0)
+    sticks = system.model.outlines[system.model.names.index("upper")]  # from the centre of mass to shoulder and bolt
+    assert [line.shape for line in sticks] == [(2, 3), (2, 3)]
     assert any("collision geometry is left out" in note for note in m.notes)
 
 

@@ -16,7 +16,7 @@ from bricard.mechanism.frames import Frames, Placement
 from bricard.mechanism.kinds import KINDS
 from bricard.mechanism.measures import Lines
 from bricard.mechanism.model import Model, Relations, UserConstraint, View
-from bricard.mechanism.parts import Joint, Line
+from bricard.mechanism.parts import Body, Joint, Line
 from bricard.mechanism.rolling import Rolling
 from bricard.mechanism.sensors import OrientationSensor, PointSensor
 
@@ -82,7 +82,7 @@ def compile_model(m: Mechanism) -> Model:
             for p in m.loads
         ),
         actuator_lines=_lines(m.line_actuators, index, origin),
-        outlines=tuple(tuple(_array(line - s.com, 3) for line in s.outline) for s in shapes),
+        outlines=tuple(tuple(_array(line - b.shape.com, 3) for line in _outline(m, b)) for b in m.bodies.values()),
         scale=_array(_size(m, home)),
         names=names,
         planar=m.is_planar,
@@ -241,6 +241,17 @@ def _rolling(m: Mechanism, index: dict[str, int], origin: np.ndarray) -> Rolling
         first,
         second,
     )
+
+
+def _outline(m: Mechanism, body: Body) -> tuple[np.ndarray, ...]:
+    """Lines to draw; a body without a shape is drawn as sticks from its centre of mass to its joints."""
+    shape = body.shape
+    if any(len(line) > 1 for line in shape.outline):
+        return shape.outline
+    joints = [j for j in m.joints if body.name in (j.parent, j.child)]
+    ends = [j.at if j.parent == body.name else j.at_child for j in joints]
+    sticks = tuple(np.stack([shape.com, end]) for end in ends if not np.allclose(end, shape.com, rtol=0, atol=1e-9))
+    return sticks or shape.outline
 
 
 def _span(line: Line) -> float:
