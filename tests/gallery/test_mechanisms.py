@@ -94,17 +94,26 @@ def test_stewart_leg_rates(name, key, columns, reference):
     np.testing.assert_allclose(rates[:, list(columns)], jacobian, atol=1e-12)
 
 
+MECHANISMS = (
+    *("four-bar", "five-bar", "peaucellier", "bennett", "bricard", "sarrus", "spatial-slider-crank"),
+    *("flyball-governor", "planar-stewart", "stewart", "delta", "six-axis-arm", "gripper"),
+)
+TOLERANCES = {"five-bar": 1e-13, "gripper": 1e-12}
+"""Of the steps, where 1e-10 is not enough for 1e-7 m after 2 s."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["four-bar", "peaucellier", "sarrus", "bennett", "delta", "gripper"])
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_same_motion_in_three_coordinates(name):
-    ends = []
+    places = []
     for kind in ("relative", "absolute", "natural"):
-        example = load(name, kind)
-        run = example.simulate(t_end=min(2.0, example.t_end), save=3, rtol=1e-10, atol=1e-10)
-        ends.append(example.system.place(run.q[-1]))
-    for place in ends[1:]:
-        np.testing.assert_allclose(place.p, ends[0].p, atol=1e-7)
-        np.testing.assert_allclose(place.R, ends[0].R, atol=1e-6)
+        example, tolerance = load(name, kind), TOLERANCES.get(name, 1e-10)
+        run = example.simulate(t_end=2.0, save=3, rtol=tolerance, atol=tolerance)
+        places.append([example.system.place(q) for q in run.q])
+    for other in places[1:]:
+        for got, expected in zip(other, places[0], strict=True):
+            np.testing.assert_allclose(got.p, expected.p, atol=1e-7, rtol=0)
+            np.testing.assert_allclose(got.R, expected.R, atol=1e-6, rtol=0)
 
 
 @pytest.mark.slow

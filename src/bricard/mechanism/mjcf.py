@@ -7,12 +7,14 @@ lead to the ground.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
 
 from bricard.errors import ModelError
+from bricard.mechanism.check import coordinate_of
 from bricard.mechanism.compile import compile_model
 from bricard.mechanism.kinds import KINDS
 from bricard.mechanism.model import Model
@@ -31,14 +33,35 @@ def mjcf(m: Mechanism) -> str:
     root = ElementTree.Element("mujoco", model=m.name)
     ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true")
     ElementTree.SubElement(root, "option", gravity=_words(model.gravity))
-    _bodies(model, tree, ElementTree.SubElement(root, "worldbody"))
+    _bodies(model, tree, ElementTree.SubElement(root, "worldbody"), _on_joints(m))
     _equalities(model, tree, root)
     _actuators(m, root)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _bodies(model: Model, tree: Tree, world: ElementTree.Element) -> None:
+Settings = dict[tuple[str, str], dict[str, str]]
+"""Attributes by joint and coordinate ("turn" or "slide")."""
+
+
+def _on_joints(m: Mechanism) -> Settings:
+    """Springs, dampers and rotors as attributes of the joints that they act on."""
+    kinds = {j.name: j for j in m.joints}
+    settings: Settings = {}
+    for part in (*m.joint_springs, *m.rotors):
+        joint = kinds[part.joint]
+        what = coordinate_of(joint.kind, part.of) or ""
+        values = {"armature": part.inertia, "stiffness": part.stiffness, "damping": part.damping}
+        if part.stiffness:
+            # A slide is zero in MuJoCo's reference configuration, and a distance here.
+            start = joint.axes[:, 2] @ (joint.at_child - joint.at) if what == "slide" else 0.0
+            values["springref"] = part.rest - start
+        chosen = {k: _words(x) for k, x in values.items() if x}
+        settings.setdefault((part.joint, what), {}).update(chosen)
+    return settings
+
+
+def _bodies(model: Model, tree: Tree, world: ElementTree.Element, own: Settings) -> None:
     """Body elements, nested as in the tree."""
     frames, n = model.frames, model.n
     elements = {n: world}
@@ -54,7 +77,7 @@ def _bodies(model: Model, tree: Tree, world: ElementTree.Element) -> None:
         )
         elements[body] = element
         _inertial(element, model, body)
-        _joints(element, model, joint, link.forward)
+        _joints(element, model, joint, link.forward, own)
 
 
 def _inertial(element: ElementTree.Element, model: Model, body: int) -> None:
@@ -74,7 +97,7 @@ def _inertia(model: Model, body: int) -> np.ndarray:
     return inertia[2, 2] * np.eye(3) if model.planar else inertia
 
 
-def _joints(element: ElementTree.Element, model: Model, joint: int, forward: bool) -> None:
+def _joints(element: ElementTree.Element, model: Model, joint: int, forward: bool, own: Settings) -> None:
     """The elementary motions of a joint, in order; against its direction, backwards along opposite axes."""
     frames = model.frames
     name, sign = frames.names[joint], 1.0 if forward else -1.0
@@ -94,6 +117,8 @@ def _joints(element: ElementTree.Element, model: Model, joint: int, forward: boo
         limits = model.joint_limits[joint]
         if limits is not None:
             settings["range"] = _words(limits)
+        if motion.axis == 2:
+            settings |= own.get((name, "turn" if motion.turn else "slide"), {})
         ElementTree.SubElement(element, "joint", {"name": label, "pos": _words(point), **settings})
 
 
@@ -124,9 +149,15 @@ def _actuators(m: Mechanism, root: ElementTree.Element) -> None:
     if not m.motors:
         return
     section = ElementTree.SubElement(root, "actuator")
+    kinds = {j.name: j.kind for j in m.joints}
     for motor in m.motors:
         settings = {"ctrlrange": _words(motor.limits)} if np.all(np.isfinite(motor.limits)) else {}
-        ElementTree.SubElement(section, "motor", {"name": motor.name, "joint": motor.joint, **settings})
+        if motor.gear != 1.0:
+            settings["gear"] = _words(motor.gear)
+        kind = kinds[motor.joint]
+        several = len(KINDS[kind].motions) > 1
+        joint = f"{motor.joint} {coordinate_of(kind, motor.of)}" if several else motor.joint
+        ElementTree.SubElement(section, "motor", {"name": motor.name, "joint": joint, **settings})
 
 
 def _refuse(m: Mechanism, model: Model, tree: Tree) -> None:
@@ -149,11 +180,16 @@ def _refuse(m: Mechanism, model: Model, tree: Tree) -> None:
         ("rolling", m.wheels),
         ("constraint", m.user_rows),
         ("spring", m.springs),
-        ("joint spring", m.joint_springs),
         ("load", m.loads),
         ("line actuator", m.line_actuators),
     ):
         problems += [f"{label} {p.name!r} cannot be written yet" for p in parts]
+    loops = {model.frames.names[j] for j in cut}
+    for label, parts in (("joint spring", m.joint_springs), ("rotor", m.rotors), ("motor", m.motors)):
+        problems += [f"{label} {p.name!r} acts on a joint that closes a loop" for p in parts if p.joint in loops]
+        used = Counter((p.joint, p.of) for p in parts)
+        if label != "motor":
+            problems += [f"joint {j!r} has {k} {label}s" for (j, _), k in used.items() if k > 1]
     problems += [f"bushing {b.joint.name!r} cannot be written yet" for b in m.bushings]
     if problems:
         raise ModelError(f"{m.name} as MJCF", sorted(set(problems)))
