@@ -54,7 +54,7 @@ def _on_joints(m: Mechanism) -> Settings:
         values = {"armature": part.inertia, "stiffness": part.stiffness, "damping": part.damping}
         if part.stiffness:
             # A slide is zero in MuJoCo's reference configuration, and a distance here.
-            start = joint.axes[:, 2] @ (joint.at_child - joint.at) if what == "slide" else 0.0
+            start = float(joint.axes[:, 2] @ (joint.at_child - joint.at)) if what == "slide" else 0.0
             values["springref"] = part.rest - start
         chosen = {k: _words(x) for k, x in values.items() if x}
         settings.setdefault((part.joint, what), {}).update(chosen)
