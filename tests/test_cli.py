@@ -290,7 +290,7 @@ class TestBadUsage:
         assert "There are Swing, short." in complaint("run", f"{model}:Swinger")
         assert "neither a System nor an Example" in complaint("run", f"{model}:number")
         assert "Its parameters are length, end." in complaint("run", f"{model}:Swing", "--set", "m=1")
-        assert "cannot be read yet" in complaint("run", tmp_path / "robot.xml")
+        assert "there is no such file" in complaint("run", tmp_path / "robot.xml")
         broken = tmp_path / "broken_model.py"
         broken.write_text("def (:")
         assert "SyntaxError" in complaint("run", broken)

@@ -45,11 +45,13 @@ def test_spatial_slider_crank(kind, reference):
 
 
 @pytest.mark.slow
-def test_flyball_governor(reference):
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_flyball_governor(kind, reference):
     expected = reference("A05_flyball_governor")["reference"]
-    run = load("flyball-governor", "relative").simulate(save=11)
-    np.testing.assert_allclose(run.sensors["collar"].value[:, 2], expected["s"], atol=1e-6)
-    np.testing.assert_allclose(run["spin"], expected["psi"], atol=1e-5)
+    run = load("flyball-governor", kind).simulate(save=11)
+    np.testing.assert_allclose(run.sensors["collar"].value[:, 2], expected["s"], atol=1e-6, rtol=0)
+    if kind == "relative":
+        np.testing.assert_allclose(run["spin"], expected["psi"], atol=1e-5, rtol=0)
 
 
 COUNTS = {
@@ -92,17 +94,26 @@ def test_stewart_leg_rates(name, key, columns, reference):
     np.testing.assert_allclose(rates[:, list(columns)], jacobian, atol=1e-12)
 
 
+MECHANISMS = (
+    *("four-bar", "five-bar", "peaucellier", "bennett", "bricard", "sarrus", "spatial-slider-crank"),
+    *("flyball-governor", "planar-stewart", "stewart", "delta", "six-axis-arm", "gripper"),
+)
+TOLERANCES = {"five-bar": 1e-12, "gripper": 1e-12}
+"""Of the steps, where 1e-10 is not enough: errors of the five-bar grow 3000-fold in its last second."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["four-bar", "peaucellier", "sarrus", "bennett", "delta", "gripper"])
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_same_motion_in_three_coordinates(name):
-    ends = []
+    places = []
     for kind in ("relative", "absolute", "natural"):
-        example = load(name, kind)
-        run = example.simulate(t_end=min(2.0, example.t_end), save=3, rtol=1e-10, atol=1e-10)
-        ends.append(example.system.place(run.q[-1]))
-    for place in ends[1:]:
-        np.testing.assert_allclose(place.p, ends[0].p, atol=1e-7)
-        np.testing.assert_allclose(place.R, ends[0].R, atol=1e-6)
+        example, tolerance = load(name, kind), TOLERANCES.get(name, 1e-10)
+        run = example.simulate(t_end=2.0, save=3, rtol=tolerance, atol=tolerance)
+        places.append([example.system.place(q) for q in run.q])
+    for other in places[1:]:
+        for got, expected in zip(other, places[0], strict=True):
+            np.testing.assert_allclose(got.p, expected.p, atol=1e-7, rtol=0)
+            np.testing.assert_allclose(got.R, expected.R, atol=1e-6, rtol=0)
 
 
 @pytest.mark.slow
@@ -123,3 +134,4 @@ def test_bennett_has_three_redundant_constraints():
     example = load("bennett", "relative")
     mobility = br.mobility(example.system, jnp.asarray(example.q))
     assert (mobility.dof, mobility.redundant) == (1, 3)
+    assert mobility.repetitions == ("joint D: 3 of its 5 requirements repeat what A, B and C already require",)

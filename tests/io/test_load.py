@@ -1,5 +1,7 @@
 """MJCF files as mechanisms: the same motion as MuJoCo's own, and a clear refusal of everything else."""
 
+import re
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ ARM = """
   <worldbody>
     <body name="upper" pos="0 0 1" euler="0.3 0.2 0.1">
       <joint name="shoulder" type="hinge" axis="0 1 0" stiffness="3" damping="0.2" springref="0.4" range="-2 2"/>
-      <joint name="roll" type="hinge" axis="1 0 0" pos="0.1 0 0"/>
+      <joint name="roll" type="hinge" axis="1 0 0" pos="0.1 0 0" armature="0.1"/>
       <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.03" mass="1.5"/>
       <body name="fore" pos="0.4 0 0" quat="0.9 0.1 0.2 0.3">
         <joint name="slide" type="slide" axis="0 0 1"/>
@@ -29,7 +31,7 @@ ARM = """
       </body>
     </body>
   </worldbody>
-  <actuator><motor name="torque" joint="shoulder" ctrlrange="-4 4" ctrllimited="true"/></actuator>
+  <actuator><motor name="torque" joint="shoulder" gear="5" ctrlrange="-4 4"/></actuator>
 </mujoco>
 """
 
@@ -47,6 +49,7 @@ def test_open_chain_against_mujoco(tmp_path):
     assert m.notes
     assert system.inputs == ("torque",)
     assert system.model.limits == ((-4.0, 4.0),)
+    np.testing.assert_array_equal(system.input_matrix(system.reference, 0.0)[:, 0], [5.0, 0, 0, 0, 0, 0])
     theirs = mujoco.MjModel.from_xml_string(ARM)
     theirs.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     data = mujoco.MjData(theirs)
@@ -93,6 +96,26 @@ def test_loop_is_closed_exactly(tmp_path):
     )
 
 
+def test_what_acts_on_joints_comes_back(tmp_path):
+    m = br.Mechanism(gravity=(0, 0, -9.81), name="back")
+    m.body("a", br.box((0, 0, 0.3), (0.1, 0.2, 0.3), 2.0))
+    m.body("b", br.box((0, 0, 0.9), (0.1, 0.2, 0.3), 1.0))
+    m.cylindrical("C", "a", m.ground, (0, 0, 0), (0, 0, 1))  # leads to the ground
+    m.prismatic("S", "a", "b", (0, 0, 1), (0, 0, 0.5), at_child=(0, 0, 0.6))
+    m.motor("turn", "C", (-1.0, 2.0), of="turn", gear=7.0)
+    m.rotor("rotor", "C", 0.4, of="turn")
+    m.joint_spring("spring", "S", 30.0, 0.5, rest=0.3)
+    file = tmp_path / "back.xml"
+    file.write_text(m.to_mjcf())
+    back = br.load(file)
+    assert [(x.joint, x.gear, x.limits) for x in back.motors] == [("C turn", 7.0, (-1.0, 2.0))]
+    assert [(x.joint, x.inertia) for x in back.rotors] == [("C turn", 0.4)]
+    # A slide of MuJoCo is zero in the reference configuration, where ours is at 0.1 m.
+    np.testing.assert_allclose([back.joint_springs[0].rest, back.joint_springs[0].stiffness], [0.2, 30.0], atol=1e-12)
+    rates = [j.axes[:, 2] for j in back.joints if j.name.startswith("C")]
+    np.testing.assert_allclose(rates, [[0, 0, -1]] * 2, atol=1e-12)
+
+
 def refusal(path):
     with pytest.raises(br.ModelError) as error:
         br.load(path)
@@ -102,35 +125,102 @@ def refusal(path):
 def test_files_that_are_refused(tmp_path):
     file = tmp_path / "bad.xml"
     assert "no such file" in refusal(tmp_path / "missing.xml")
+    assert "no such file" in refusal(tmp_path)
     file.write_text('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><mujoco>&x;</mujoco>')
     assert "entities" in refusal(file)
     file.write_text('<mujoco><include file="other.xml"/></mujoco>')
     assert "includes other files" in refusal(file)
     file.write_text("nonsense " * 10)
     assert "neither MJCF" in refusal(file)
-    file.write_bytes(b"\\xff\\xfe\\x00" * 100)
-    assert "UTF-8" in refusal(file) or "neither" in refusal(file)
-    with file.open("wb") as stream:
-        stream.truncate(50_000_000)
-    assert "too large" in refusal(file)
+    file.write_bytes(b"\xff\xfe\x00" * 100)
+    assert "not a text file" in refusal(file)
     file.write_text("<mujoco><worldbody><body><nothing/></body></worldbody></mujoco>")
+    assert "MuJoCo cannot read it" in refusal(file)
+    file.write_text(ARM[: len(ARM) // 2])
     assert "MuJoCo cannot read it" in refusal(file)
 
 
-def refusal_of_damped_ball(tmp_path):
-    file = tmp_path / "ball.xml"
-    file.write_text(ARM.replace('type="ball"', 'type="ball" damping="0.1"'))
-    return refusal(file)
+def test_fifty_megabytes_of_nonsense(tmp_path):
+    file = tmp_path / "nonsense.urdf"
+    file.write_bytes(b"<robot>" + np.random.default_rng(0).bytes(50_000_000))
+    assert "too large to be a mechanism (50 MB)" in refusal(file)
 
 
 def test_what_is_not_understood_is_named(tmp_path):
     file = tmp_path / "position.xml"
-    text = ARM.replace(
-        '<motor name="torque" joint="shoulder" ctrlrange="-4 4" ctrllimited="true"/>',
-        '<position name="servo" joint="roll" kp="3"/>',
-    )
-    file.write_text(text.replace('name="roll" type="hinge"', 'name="roll" type="hinge" armature="0.1"'))
+    text = ARM.replace("<motor", "<position").replace('gear="5"', 'kp="3"')
+    text = text.replace('type="ball"', 'type="ball" damping="0.1"').replace('armature="0.1"', 'frictionloss="0.1"')
+    text = text.replace('<body name="hand"', '<body name="hand" gravcomp="1"')
+    file.write_text(text.replace("<option ", '<option density="1.2" '))
     text = refusal(file)
-    assert "springs and damping of ball" in refusal_of_damped_ball(tmp_path)
-    assert "actuator 'servo'" in text
-    assert "joint 'roll': armature" in text
+    for part in (
+        "actuator 'torque': only motors",
+        "joint 'wrist': springs, damping and armature of ball",
+        "joint 'roll': frictionloss",
+        "body 'hand': gravcomp",
+        "a fluid",
+    ):
+        assert part in text
+
+
+LINKED = """
+<mujoco>
+  <compiler angle="radian"/>
+  <asset><mesh name="part" file="part.stl"/><texture name="t" type="2d" file="t.png"/>
+    <material name="m" texture="t"/></asset>
+  <worldbody>
+    <body name="a"><joint name="A" axis="0 0 1" ref="0.5"/><geom size="0.1" material="m"/>
+      <site name="s" pos="0.2 0 0"/></body>
+    <body name="b" pos="1 0 0"><joint name="B" axis="0 0 1"/><geom size="0.1"/></body>
+    <body name="c" pos="2 0 0"><joint name="C" type="slide" axis="1 0 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh" mesh="part"/></body>
+    <body name="d" pos="0.2 0 0" quat="0 1 0 0"><freejoint name="D"/><geom size="0.1"/><site name="r"/></body>
+  </worldbody>
+  <tendon>
+    <fixed name="all"><joint joint="A" coef="2"/><joint joint="B" coef="-3"/></fixed>
+    <fixed name="one"><joint joint="C" coef="5"/></fixed>
+  </tendon>
+  <equality>
+    <tendon name="belt" tendon1="all" tendon2="one" polycoef="0.1 0.5 0 0 0"/>
+    <connect name="pin" site1="s" site2="r"/>
+    <weld name="glue" body1="a" body2="d"/>
+    <weld name="off" body1="b" body2="c" active="false"/>
+  </equality>
+</mujoco>
+"""
+
+
+def test_tendons_and_sites_are_exact(tmp_path):
+    """A relation of fixed tendons has the value of MuJoCo's own; sites are points of their bodies."""
+    file = tmp_path / "linked.xml"
+    file.write_text(LINKED)  # the mesh and the picture are not there, and not needed
+    m = br.load(file)
+    theirs = mujoco.MjModel.from_xml_string(
+        re.sub('(?s:<asset>.*</asset>)|<geom type="mesh".*?/>| material="m"', "", LINKED)
+    )
+    data = mujoco.MjData(theirs)
+    data.qpos[:3] = [0.7, 0.3, -0.2]
+    mujoco.mj_forward(theirs, data)
+    relation = m.relations[0]
+    x = {"A": 0.7 - 0.5, "B": 0.3, "C": -0.2}  # turns are counted from the reference configuration
+    value = sum(c * x[j] for j, _, c in relation.terms) - relation.offset
+    np.testing.assert_allclose(value, data.efc_pos[data.efc_id == 0], atol=1e-12, rtol=0)
+    assert [(j.name, j.kind) for j in m.joints[-2:]] == [("pin", "coincident"), ("glue", "fixed")]
+    np.testing.assert_allclose(m.joints[-2].at, [0.2, 0, 0], atol=1e-12)
+    assert any("'off' is not active" in note for note in m.notes)
+
+
+def test_links_that_are_not_understood(tmp_path):
+    file = tmp_path / "linked.xml"
+    text = LINKED.replace('polycoef="0.1 0.5 0 0 0"', 'polycoef="0 1 2 0 0"').replace(
+        '<fixed name="one">', '<fixed name="one" stiffness="3">'
+    )
+    text = text.replace('<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>', "")
+    file.write_text(text)
+    assert "body 'c' has its inertia from a mesh" in refusal(file)
+    text = text.replace('<geom type="mesh" mesh="part"/>', '<geom size="0.1"/>')
+    file.write_text(text.replace('body2="d"/>', 'body2="d" relpose="0 0 1 1 0 0 0"/>'))
+    text = refusal(file)
+    assert "'belt': a relation that is not linear" in text
+    assert "tendon 'one': stiffness" in text
+    assert "'glue': its bodies do not start as they are to be welded" in text

@@ -20,21 +20,28 @@ def constraint_state(system, q, v):
     return system.constraints(q, 0.0), system.constraint_matrix(q, 0.0), system.constraint_rate(q, v, 0.0)
 
 
-@eqx.filter_jit
-def motion(system, q, v, u):
+def motion(system, q, v, u=None, t=0.0):
     """Accelerations of the bodies, reactions, what the joints must supply, energies."""
+    return _motion(system, q, v, jnp.zeros(system.nu) if u is None else u, jnp.asarray(t))
+
+
+# All at once: compiling the parts one by one takes far longer.
+@eqx.filter_jit
+def _motion(system, q, v, u, t):
     rows = jnp.zeros((system.n_constraints, system.nv))
-    problem, units = equilibrate(state_problem(system, q, v, u, 0.0, rows))
+    problem, units = equilibrate(state_problem(system, q, v, u, t, rows))
     acceleration = br.Proximal().acceleration(problem) * units.columns
     return {
         "q": q,
+        "v": v,
+        "acceleration": acceleration,
         "rates": system.twist_rates(q, v, acceleration),
-        "reactions": br.reactions(system, q, v, acceleration, u),
-        "needed": needed_wrenches(system, q, v, acceleration, u, 0.0),
-        "energy": jnp.stack([system.kinetic_energy(q, v, 0.0), system.potential_energy(q, 0.0)]),
-        "mass": system.mass_matrix(q, 0.0),
-        "position": system.constraints(q, 0.0),
-        "velocity": system.constraint_rate(q, v, 0.0),
+        "reactions": br.reactions(system, q, v, acceleration, u, t),
+        "needed": needed_wrenches(system, q, v, acceleration, u, t),
+        "energy": jnp.stack([system.kinetic_energy(q, v, t), system.potential_energy(q, t)]),
+        "mass": system.mass_matrix(q, t),
+        "position": system.constraints(q, t),
+        "velocity": system.constraint_rate(q, v, t),
     }
 
 

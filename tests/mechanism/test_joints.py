@@ -7,7 +7,7 @@ import pytest
 
 import bricard as br
 from bricard.system import System
-from conftest import KINDS, in_three_kinds, moved
+from tests.mechanism.conftest import KINDS, in_three_kinds
 
 JOINTS = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "helical", "fixed", "free")
 
@@ -48,7 +48,10 @@ def chain(reverse):
     m.force("wind", last, at, lambda t, x, v: -0.1 * v + jnp.array([0.0, 0.0, 1.0]) * x[0])
     m.torque("twist", "b4", (0.1, 0.2, 0.3))
     m.motor("motor", "J revolute")
-    m.motor("screw motor", "J helical")
+    m.motor("screw motor", "J helical", gear=-3.0)
+    m.rotor("rotor", "J revolute", 0.3)
+    m.rotor("heavy slide", "J prismatic", 0.5)
+    m.rotor("screw rotor", "J helical", 0.2)
     m.line_actuator("jack", "b0", "b5", (0, 0, 0), (0.3, 0.3, 0.3))
     return m
 
@@ -99,14 +102,13 @@ def own_and_derived(system, q, v):
     return own, (*derived, System.constraint_acceleration(system, q, v, 0.0))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Not in natural coordinates: there the derived mass is that of the bodies' velocities, equal for rigid motions only.
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+@pytest.mark.parametrize("motions", [False, pytest.param(True, marks=pytest.mark.slow)], indirect=True)
 def test_matrices_are_those_of_the_energies(motions, kind):
     """Mass, bias, constraint matrix, rate and acceleration against automatic differentiation in the coordinates."""
-    system = motions[0][kind]
-    q, v = moved(system, seed=5, step=0.3)
-    if kind == "natural":  # the derived mass is that of the velocities of the bodies, equal for rigid motions only
-        pytest.skip("its mass matrix is constant; see the agreement of accelerations")
-    own, derived = own_and_derived(system, q, v)
+    system, result = motions[0][kind], motions[1][kind]
+    own, derived = own_and_derived(system, result["q"], result["v"])
     # The coil acts on its bodies, not on the extra coordinate that counts its turns: the same up to constraint forces.
     matrix, gap = np.asarray(derived[2]).T, np.asarray(own[1] - derived[1])
     if kind == "absolute":
@@ -117,8 +119,8 @@ def test_matrices_are_those_of_the_energies(motions, kind):
 
 
 def test_coordinates_of_a_placement_are_the_coordinates(motions):
-    for system in motions[0].values():
-        q, v = moved(system, seed=1, step=0.2)
+    for kind, system in motions[0].items():
+        q, v = motions[1][kind]["q"], motions[1][kind]["v"]
         again = system.coordinates_of(system.place(q))
         sign = np.sign(np.asarray(again) * np.asarray(q))
         off = np.minimum(

@@ -66,18 +66,16 @@ def route(name: str) -> Any:
 
 
 def load_model(model: str, assignments: dict[str, Any]) -> Example:
-    """A gallery entry, or what a Python file holds."""
+    """A gallery entry, what a Python file holds, or the mechanism in an MJCF or URDF file."""
     from bricard import gallery
     from bricard.errors import BricardError
 
     path, colon, name = model.rpartition(":")
     if not colon or len(path) == 1:  # `C:\model.py` has a colon too
         path, name = model, ""
-    if Path(path).suffix.lower() in (".xml", ".urdf", ".mjcf"):
-        raise Usage(
-            f"{path}: MJCF and URDF files cannot be read yet", "Give a name from `bricard list` or file.py:object."
-        )
     try:
+        if Path(model).suffix.lower() in (".xml", ".urdf", ".mjcf"):
+            return _from_description(Path(model), assignments)
         if Path(path).suffix == ".py":
             return _from_file(Path(path), name, assignments)
         return gallery.load(model, **assignments)
@@ -85,6 +83,20 @@ def load_model(model: str, assignments: dict[str, Any]) -> Example:
         raise
     except Exception as error:
         raise Usage(f"{model}: {type(error).__name__}: {error}", "--debug shows where.") from error
+
+
+def _from_description(path: Path, assignments: dict[str, Any]) -> Example:
+    """The mechanism in an MJCF or URDF file, at rest in its reference configuration."""
+    import numpy as np
+
+    from bricard.gallery import Example
+    from bricard.io import load
+
+    _check_known(path.name, assignments, ["coordinates"])
+    m = load(path)
+    system = m.system(**assignments)
+    start = np.asarray(system.reference), np.zeros(system.nv)
+    return Example(system, m.name, "; ".join(m.notes), *start, t_end=10.0)
 
 
 def _from_file(path: Path, name: str, assignments: dict[str, Any]) -> Example:

@@ -10,6 +10,8 @@ from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import DETERMINATE_TOLERANCE, kept, null_basis, row_dependence, singular_values
+from bricard.equations.redundancy import repetitions
+from bricard.mechanism.base import MechanismSystem
 from bricard.system import Scalar, System, Vector, VectorLike
 
 
@@ -24,6 +26,8 @@ class Mobility(eqx.Module):
     """Number of independent rows, `r`."""
     groups: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     """Constraints that depend on each other, group by group; each group has at least one row too many."""
+    repetitions: tuple[str, ...] = eqx.field(static=True)
+    """Of a mechanism, which joints require what others do already: "joint C repeats what A and B already require"."""
     determinate: dict[str, bool] = eqx.field(static=True)
     """Of each constraint, whether a rigid model determines its force."""
     singular_values: Float[Array, " k"]
@@ -48,6 +52,7 @@ class Mobility(eqx.Module):
         if not self.redundant:
             return words + "; none is redundant, every constraint force is determinate."
         words += f", {self.redundant} redundant. "
+        words += "".join(f"{sentence[0].upper()}{sentence[1:]}. " for sentence in self.repetitions)
         loose = "; ".join(", ".join(g) for g in self.groups)
         return words + f"Forces that a rigid model cannot determine: {loose}."
 
@@ -65,6 +70,9 @@ def mobility(system: System, q: VectorLike, t: ArrayLike = 0.0) -> Mobility:
         constraints=len(names),
         rank=rank,
         groups=tuple(tuple(names[i] for i in g) for g in _groups(np.asarray(dependence))),
+        repetitions=repetitions(system, q, jnp.asarray(t, dtype=float))
+        if isinstance(system, MechanismSystem) and rank < len(names)
+        else (),
         determinate={n: bool(s < DETERMINATE_TOLERANCE) for n, s in zip(names, shares, strict=True)},
         singular_values=values,
         motions=jnp.asarray(motions[:, np.any(motions != 0.0, axis=0)]),

@@ -7,9 +7,10 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
+from bricard.mechanism.shapes import rotation_about
 
 
-def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Example:
+def bennett_mechanism(angle: float = 1.2) -> Mechanism:
     """Opposite links are equal, with lengths as the sines of their twists: `a / sin α = b / sin β`.
 
     `angle` (rad) is that of the first hinge in the reference configuration. Three of the 20 constraints are redundant.
@@ -26,28 +27,25 @@ def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Exampl
     for turn, (length, twist) in zip(turns, links, strict=True):
         points.append(origin)
         axes.append(frame[:, 2])
-        frame = frame @ _turn(2, turn)
+        frame = frame @ rotation_about(2, turn)
         origin = origin + length * frame[:, 0]
-        frame = frame @ _turn(0, twist)
+        frame = frame @ rotation_about(0, twist)
     names = ("ground", "crank", "coupler", "rocker")
     # The first link is the ground; each of the others joins two successive hinges.
     for i in (1, 2, 3):
         m.body(names[i], rod(points[i], points[(i + 1) % 4], 1.0, width=0.02))
     for i in range(4):
         m.revolute("ABCD"[i], names[i - 1], names[i], points[i], axes[i])
+    return m
+
+
+def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Example:
+    """It starts with 3 rad/s in a hinge next to the ground; `angle` as in `bennett_mechanism`."""
     return mechanism_example(
-        m,
+        bennett_mechanism(angle),
         coordinates,
         title="Bennett's linkage: mobile against Grübler's count, with three redundant constraints",
         source="G. T. Bennett, A new mechanism, Engineering 76 (1903)",
         t_end=2.0,
         rates={"B": 3.0},
     )
-
-
-def _turn(axis: int, angle: float) -> np.ndarray:
-    i, j = (axis + 1) % 3, (axis + 2) % 3
-    rotation = np.eye(3)
-    rotation[i, i] = rotation[j, j] = np.cos(angle)
-    rotation[j, i], rotation[i, j] = np.sin(angle), -np.sin(angle)
-    return rotation

@@ -10,8 +10,8 @@ from bricard.mechanism import Mechanism, rigid, rod
 from bricard.mechanism.shapes import Shape
 
 
-def spatial_slider_crank(coordinates: Coordinates = "relative") -> Example:
-    """A crank of 0.08 m about x, a rod of 0.3 m, and a slider along x; the crank starts upright at 6 rad/s."""
+def spatial_slider_crank_mechanism() -> Mechanism:
+    """A crank of 0.08 m about x, a rod of 0.3 m, and a slider along x."""
     m = Mechanism(gravity=(0, 0, -9.81), name="spatial slider-crank")
     pivot, pin, slide = np.array([0, 0.1, 0.12]), np.array([0, 0.1, 0.2]), np.array([0.2, 0, 0])
     e = (slide - pin) / 0.3
@@ -23,8 +23,13 @@ def spatial_slider_crank(coordinates: Coordinates = "relative") -> Example:
     m.spherical("B", "crank", "rod", pin)
     m.universal("C", "slider", "rod", slide, (1, 0, 0), np.cross((1, 0, 0), e))
     m.prismatic("D", m.ground, "slider", (1, 0, 0), at=(0, 0, 0), at_child=slide)
+    return m
+
+
+def spatial_slider_crank(coordinates: Coordinates = "relative") -> Example:
+    """The crank starts upright at 6 rad/s."""
     return mechanism_example(
-        m,
+        spatial_slider_crank_mechanism(),
         coordinates,
         title="Spatial slider-crank: a closed loop of four kinds of joints",
         source="E. J. Haug, Computer Aided Kinematics and Dynamics of Mechanical Systems (1989), 12.2",

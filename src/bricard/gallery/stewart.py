@@ -9,6 +9,7 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, compound, cylinder, plate, rigid, rod
+from bricard.mechanism.shapes import rotation_about
 
 SOURCE = (
     "N. D. Perreira and J. Lo, Dynamic system modelling techniques applicable to force-controlled Stewart platform "
@@ -28,7 +29,10 @@ def stewart(
     (42, 36). `legs=1` is one branch.
     """
     m = Mechanism(gravity=(0, 0, -9.81), name="Stewart platform")
-    rotation, centre = _turn(2, 0.2) @ _turn(1, -0.15) @ _turn(0, 0.1), np.array([0.1, -0.05, 1.2])
+    rotation, centre = (
+        rotation_about(2, 0.2) @ rotation_about(1, -0.15) @ rotation_about(0, 0.1),
+        np.array([0.1, -0.05, 1.2]),
+    )
     m.body("platform", plate(centre, (0.8, 0.8), 5.0, axes=rotation))
     m.free("platform free", m.ground, "platform")
     cut = []
@@ -65,7 +69,7 @@ def planar_stewart(
 ) -> Example:
     """Three legs with a hinge at both ends and a slide between them hold a triangular platform in a vertical plane."""
     m = Mechanism(gravity=(0, -9.81), planar=True, name="planar Stewart platform")
-    centre, rotation = np.array([0.1, 0.05, 0.0]), _turn(2, 0.2)
+    centre, rotation = np.array([0.1, 0.05, 0.0]), rotation_about(2, 0.2)
     corners = [centre + rotation @ _on_circle(0.3, a) for a in PLANAR_ANGLES]
     edges = [rod(corners[i][:2], corners[i - 1][:2], 0.5) for i in range(3)]
     m.body("platform", compound(*edges))
@@ -99,11 +103,3 @@ PLANAR_ANGLES = (90, 210, 330)
 
 def _on_circle(radius: float, degrees: float) -> np.ndarray:
     return radius * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees)), 0.0])
-
-
-def _turn(axis: int, angle: float) -> np.ndarray:
-    i, j = (axis + 1) % 3, (axis + 2) % 3
-    rotation = np.eye(3)
-    rotation[i, i] = rotation[j, j] = np.cos(angle)
-    rotation[j, i], rotation[i, j] = np.sin(angle), -np.sin(angle)
-    return rotation

@@ -8,8 +8,8 @@ How it is made, in the order in which to read it:
 - `frames`, `measures`, `rolling`, `forces`: the mechanics of bodies, batched over all joints, springs, wheels. Every
   scalar that is constrained, sprung or driven comes with its wrenches: its gradient in body velocities.
 - `model`: all that as one pytree. It knows bodies (`Placement`, `twists`), and nothing about coordinates.
-- `base`: a `System` from a model and a map from coordinates to placements; `absolute`, `relative` (with `tree`) and
-  `natural` are such maps.
+- `base`: a `System` from a model and a map from coordinates to placements; `relative` (with `tree`), `absolute` and
+  `natural` (both with `bodies`) are such maps.
 
 A body frame has its origin in the centre of mass and the axes of the world in the reference configuration.
 """

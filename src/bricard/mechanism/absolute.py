@@ -7,13 +7,12 @@ the mass matrix is constant. Both the position and the orientation are relative 
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.bodies import BodyCoordinates, block_diagonal
 from bricard.mechanism.frames import Placement
 from bricard.mechanism.model import Model
 from bricard.spatial import quaternion_from_matrix, quaternion_rate, rotation_matrix
@@ -23,32 +22,16 @@ SPACE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 SPACE_RATES = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-class Absolute(MechanismSystem):
+class Absolute(BodyCoordinates):
     """A mechanism in absolute coordinates: 3 per body in the plane, 7 (6 velocities) in space."""
 
-    extra: tuple[str, ...] = eqx.field(static=True)
-    """Names of tracked turns, which come after the bodies."""
+    @property
+    def parts(self):
+        return PLANE if self.model.planar else SPACE
 
     @property
-    def coordinates(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return body_names(PLANE if self.model.planar else SPACE, self.model.names) + self.extra
-
-    @property
-    def velocities(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return body_names(PLANE if self.model.planar else SPACE_RATES, self.model.names) + self.extra
-
-    @property
-    def own_rows(self):
-        return self.model.rows
-
-    @property
-    def tied(self):
-        return tuple(range(len(self.extra)))
-
-    @property
-    def turn_columns(self):
-        width = 3 if self.model.planar else 6
-        return tuple(width * self.model.n + i for i in self.tied)
+    def rate_parts(self):
+        return PLANE if self.model.planar else SPACE_RATES
 
     def place(self, q):
         n = self.model.n
@@ -71,18 +54,17 @@ class Absolute(MechanismSystem):
         return jnp.zeros((self.model.n, 6))  # d/dt (R ω) = R (ω × ω) = 0
 
     def pull(self, q, wrenches):
-        batch, width = wrenches.shape[:-2], self.nv - len(self.extra)
         if self.model.planar:
             local = wrenches[..., np.array([0, 1, 5])]
         else:
             moment = jnp.einsum("nij,...ni->...nj", self.place(q).R, wrenches[..., 3:])
             local = jnp.concatenate([wrenches[..., :3], moment], axis=-1)
-        return jnp.concatenate([local.reshape(*batch, width), jnp.zeros((*batch, len(self.extra)))], axis=-1)
+        return self.flat(local)
 
-    def mass_matrix(self, q, t):
-        model, k = self.model, len(self.extra)
+    def body_mass(self, q):
+        model = self.model
         blocks = model.inertias[:, PLANE_PART][:, :, PLANE_PART] if model.planar else model.inertias
-        return block_diagonal(blocks, k)
+        return block_diagonal(blocks, len(self.extra))
 
     def qdot(self, q, v):
         if self.model.planar:
@@ -123,27 +105,14 @@ PLANE_PART = np.array([0, 1, 5])
 
 def absolute(model: Model) -> Absolute:
     """The mechanism in absolute coordinates."""
-    extra = tuple(f"{model.frames.names[j]} angle" for j in model.tracked)
     if model.planar:
         bodies = jnp.concatenate([model.home[:, :2], jnp.zeros((model.n, 1))], axis=1)
     else:
         bodies = jnp.concatenate([model.home, jnp.tile(jnp.eye(4)[0], (model.n, 1))], axis=1)
-    return Absolute(model, jnp.concatenate([bodies.reshape(-1), jnp.zeros(len(extra))]), extra)
-
-
-def body_names(parts: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the coordinates of each body, such as "crank x"."""
-    return tuple(f"{n} {p}" for n in names for p in parts)
+    return Absolute(model, jnp.concatenate([bodies.reshape(-1), jnp.zeros(len(model.tracked))]))
 
 
 def plane_rotations(angles: Float[Array, " n"]) -> Float[Array, "n 3 3"]:
     """Rotations about z."""
     c, s, zero, one = jnp.cos(angles), jnp.sin(angles), jnp.zeros_like(angles), jnp.ones_like(angles)
     return jnp.stack([c, -s, zero, s, c, zero, zero, zero, one], axis=1).reshape(-1, 3, 3)
-
-
-def block_diagonal(blocks: Float[Array, "n k k"], extra: int = 0) -> Float[Array, "m m"]:
-    """Square blocks along the diagonal, and `extra` zeros after them."""
-    n, k, _ = blocks.shape
-    spaced = blocks[:, :, None, :] * np.eye(n)[:, None, :, None]
-    return jnp.pad(spaced.reshape(n * k, n * k), (0, extra))

@@ -40,6 +40,10 @@ class MechanismSystem(System):
         """The generalised force of wrenches on the bodies: the transpose of `twists`."""
 
     @abstractmethod
+    def body_mass(self, q: Vector) -> Float[Array, "nv nv"]:
+        """Mass matrix of the bodies, without rotors."""
+
+    @abstractmethod
     def coordinates_of(self, place: Placement) -> Vector:
         """`q` of a placement that this kind of coordinates can describe."""
 
@@ -111,7 +115,17 @@ class MechanismSystem(System):
         place, twists = self.place(q), self.twists(q, v)
         local = jnp.einsum("nji,nj->ni", place.R, twists[:, 3:])
         turning = jnp.einsum("ni,nij,nj->", local, self.model.inertia, local)
+        if self.model.rotors:
+            rates = jnp.einsum("kni,ni->k", self.model.rotor_rows(place), twists)
+            turning += jnp.sum(self.model.rotor_inertia * rates**2)
         return 0.5 * (jnp.sum(self.model.mass[:, None] * twists[:, :3] ** 2) + turning)
+
+    def mass_matrix(self, q, t):
+        mass = self.body_mass(q)
+        if not self.model.rotors:
+            return mass
+        rows = self.pull(q, self.model.rotor_rows(self.place(q)))
+        return mass + (rows.T * self.model.rotor_inertia[None]) @ rows
 
     def potential_energy(self, q, t):
         return self.model.potential_energy(self.place(q))
@@ -207,7 +221,7 @@ class MechanismSystem(System):
         model = self.model
         if not len(model.relations):
             return jnp.zeros((0, self.nv))
-        coordinates = model.joint_coordinates()
+        coordinates = model.related
         rates = self.pull(q, spread_rows(coordinates.wrenches(place), coordinates.bodies, model.n))
         known = coordinates.is_turn & np.array([i is not None for i in coordinates.turn_of], dtype=bool)
         own = np.zeros((len(coordinates), self.nv))  # a tracked turn is a coordinate itself

@@ -10,8 +10,8 @@ import numpy as np
 from bricard.errors import ModelError
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.connections import Connections
-from bricard.mechanism.description import Limits, Number, Point
-from bricard.mechanism.parts import Body, BushingPart, Joint, OnJoint, SensorPart
+from bricard.mechanism.description import AnyBody, Limits, Number, Point
+from bricard.mechanism.parts import BushingPart, Joint, OnJoint, SensorPart
 
 
 class Mechanism(Connections):
@@ -29,8 +29,8 @@ class Mechanism(Connections):
     def spring(
         self,
         name: str,
-        a: Body | str,
-        b: Body | str,
+        a: AnyBody,
+        b: AnyBody,
         at: Point,
         at_child: Point,
         stiffness: Number,
@@ -42,13 +42,7 @@ class Mechanism(Connections):
         return name
 
     def joint_spring(
-        self,
-        name: str,
-        joint: str,
-        stiffness: Number,
-        damping: Number = 0.0,
-        rest: Number = 0.0,
-        of: str | None = None,
+        self, name: str, joint: str, stiffness: Number, damping: Number = 0.0, rest: Number = 0.0, of: str | None = None
     ) -> str:
         """A torsional (N m/rad) or linear (N/m) spring with a damper in a joint; `rest` is the coordinate at rest."""
         k, c, x = self.problems.finite(f"spring {name!r}", stiffness=stiffness, damping=damping, rest=rest)
@@ -56,14 +50,7 @@ class Mechanism(Connections):
         return name
 
     def bushing(
-        self,
-        name: str,
-        a: Body | str,
-        b: Body | str,
-        at: Point,
-        stiffness: Any,
-        damping: Any = 0.0,
-        axes: Any = None,
+        self, name: str, a: AnyBody, b: AnyBody, at: Point, stiffness: Any, damping: Any = 0.0, axes: Any = None
     ) -> str:
         """An elastic joint: `stiffness` and `damping` (6 each) for three displacements and three small turns."""
         where = f"bushing {name!r}"
@@ -74,11 +61,11 @@ class Mechanism(Connections):
         self.bushings.append(BushingPart(joint, *six))
         return name
 
-    def force(self, name: str, body: Body | str, at: Point, value: Point | Callable[..., Any]) -> str:
+    def force(self, name: str, body: AnyBody, at: Point, value: Point | Callable[..., Any]) -> str:
         """A force (N, world axes) at a point: constant, or `value(t, x, v)` of time and the point's motion."""
         return self._load(name, body, at, value, False)
 
-    def torque(self, name: str, body: Body | str, value: Any) -> str:
+    def torque(self, name: str, body: AnyBody, value: Any) -> str:
         """A moment (N m, world axes) on a body, constant or `value(t, x, v)`; in the plane a number will do."""
         if self.is_planar and not callable(value) and np.ndim(value) == 0:
             value = (0.0, 0.0, float(value))
@@ -86,13 +73,26 @@ class Mechanism(Connections):
 
     # -- actuators -------------------------------------------------------------------------------------------------
 
-    def motor(self, name: str, joint: str, limits: Limits = None, of: str | None = None) -> str:
-        """An input: torque (N m) or force (N) along a joint coordinate, on the child; the parent gets the opposite."""
-        self.motors.append(OnJoint(name, joint, of, limits=self.problems.limits(name, limits)))
+    def motor(self, name: str, joint: str, limits: Limits = None, of: str | None = None, *, gear: Number = 1.0) -> str:
+        """An input: torque (N m) or force (N) along a joint coordinate, on the child; the parent gets the opposite.
+
+        With a `gear`, the input is on the motor's side and `gear` times as much acts on the joint.
+        """
+        ratio = self.problems.positive(f"motor {name!r}", "gear", gear, allow_negative=True)
+        self.motors.append(OnJoint(name, joint, of, limits=self.problems.limits(name, limits), gear=ratio))
+        return name
+
+    def rotor(self, name: str, joint: str, inertia: Number, of: str | None = None) -> str:
+        """Inertia (kg m²; kg for a slide) of a motor that turns with a joint coordinate: "armature" elsewhere.
+
+        It is that felt at the joint, the rotor's own times the square of the gear. Its spin in space is left out.
+        """
+        value = self.problems.positive(f"rotor {name!r}", "inertia", inertia)
+        self.rotors.append(OnJoint(name, joint, of, inertia=value))
         return name
 
     def line_actuator(
-        self, name: str, a: Body | str, b: Body | str, at: Point, at_child: Point, limits: Limits = None
+        self, name: str, a: AnyBody, b: AnyBody, at: Point, at_child: Point, limits: Limits = None
     ) -> str:
         """An input: force (N) along the line between two points, positive when it pushes them apart."""
         line = self._line(name, a, b, at, at_child, 0.0, 0.0, None, self.problems.limits(name, limits))
@@ -101,13 +101,13 @@ class Mechanism(Connections):
 
     # -- sensors ---------------------------------------------------------------------------------------------------
 
-    def point_sensor(self, name: str, body: Body | str, at: Point) -> str:
+    def point_sensor(self, name: str, body: AnyBody, at: Point) -> str:
         """Reads the position and the velocity of a point of a body."""
         where = f"sensor {name!r}"
         self.sensors.append(SensorPart(name, "point", (self._named(where, body), self.problems.point(where, "at", at))))
         return name
 
-    def orientation_sensor(self, name: str, body: Body | str) -> str:
+    def orientation_sensor(self, name: str, body: AnyBody) -> str:
         """Reads the orientation (rotation matrix; in the plane the angle) and the angular velocity of a body."""
         self.sensors.append(SensorPart(name, "orientation", self._named(f"sensor {name!r}", body)))
         return name
@@ -117,7 +117,7 @@ class Mechanism(Connections):
         self.sensors.append(SensorPart(name, "joint", OnJoint(name, joint, of)))
         return name
 
-    def distance_sensor(self, name: str, a: Body | str, b: Body | str, at: Point, at_child: Point) -> str:
+    def distance_sensor(self, name: str, a: AnyBody, b: AnyBody, at: Point, at_child: Point) -> str:
         """Reads the distance of two points and its rate."""
         line = self._line(name, a, b, at, at_child, 0.0, 0.0, None)
         self.sensors.append(SensorPart(name, "distance", line))
@@ -125,12 +125,7 @@ class Mechanism(Connections):
 
     # -- out -------------------------------------------------------------------------------------------------------
 
-    def system(
-        self,
-        coordinates: str = "relative",
-        *,
-        cut: Sequence[str] = (),
-    ) -> MechanismSystem:
+    def system(self, coordinates: str = "relative", *, cut: Sequence[str] = ()) -> MechanismSystem:
         """The mechanism as a `System`, or a `ModelError` with everything that is wrong with it.
 
         `coordinates`: "relative" (joints of a spanning tree; `cut` names joints that must not be in it), "absolute"

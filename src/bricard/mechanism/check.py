@@ -155,6 +155,7 @@ def _name_problems(m: Mechanism) -> list[str]:
         "joint, constraint or gear": [x.name for x in (*m.joints, *m.relations, *m.wheels, *m.user_rows)],
         "input": [x.name for x in (*m.motors, *m.line_actuators)],
         "force": [x.name for x in (*m.springs, *m.joint_springs, *m.loads)] + [b.joint.name for b in m.bushings],
+        "rotor": [x.name for x in m.rotors],
         "sensor": [x.name for x in m.sensors],
     }
     return [
@@ -190,6 +191,7 @@ def _coordinate_problems(m: Mechanism) -> list[str]:
     uses = [(f"gear or driver {r.name!r}", j, of) for r in m.relations for j, of, _ in r.terms]
     uses += [(f"spring {s.name!r}", s.joint, s.of) for s in m.joint_springs]
     uses += [(f"motor {s.name!r}", s.joint, s.of) for s in m.motors]
+    uses += [(f"rotor {s.name!r}", s.joint, s.of) for s in m.rotors]
     uses += [(f"sensor {s.name!r}", s.of.joint, s.of.of) for s in m.sensors if s.kind == "joint"]
     kinds = {j.name: j.kind for j in m.joints}
     problems = []

@@ -16,7 +16,7 @@ from bricard.mechanism.frames import Frames, Placement
 from bricard.mechanism.kinds import KINDS
 from bricard.mechanism.measures import Lines
 from bricard.mechanism.model import Model, Relations, UserConstraint, View
-from bricard.mechanism.parts import Joint, Line
+from bricard.mechanism.parts import Body, Joint, Line
 from bricard.mechanism.rolling import Rolling
 from bricard.mechanism.sensors import OrientationSensor, PointSensor
 
@@ -41,7 +41,8 @@ def compile_model(m: Mechanism) -> Model:
     sprung = tuple(coordinates.place(s.joint, s.of) for s in m.joint_springs)
     readers = _readers(m, coordinates, index, origin)
     tracked = tuple(j for j, what in coordinates.table if what == "turn")
-    motors = tuple(coordinates.place(s.joint, s.of) for s in m.motors)  # these do not need the angle
+    motors = tuple(coordinates.place(s.joint, s.of) for s in m.motors)  # these do not need the angle,
+    rotors = tuple(coordinates.place(s.joint, s.of) for s in m.rotors)  # nor do these
     model = Model(
         mass=_array([s.mass for s in shapes]),
         inertia=_array(inertia, 3, 3),
@@ -50,7 +51,7 @@ def compile_model(m: Mechanism) -> Model:
         frames=_frames(joints, index, origin),
         rolling=_rolling(m, index, origin),
         readers=readers,
-        relations=_padded(relations, len(coordinates.table)),
+        relations=relations,
         user=tuple(UserConstraint(u.function, u.size, u.name) for u in m.user_rows),
         spring_lines=_lines(m.springs, index, origin),
         line_springs=Springs(
@@ -63,6 +64,8 @@ def compile_model(m: Mechanism) -> Model:
             _array([s.damping for s in m.joint_springs]),
             _array([s.rest for s in m.joint_springs]),
         ),
+        gears=_array([s.gear for s in m.motors]),
+        rotor_inertia=_array([s.inertia for s in m.rotors]),
         bushing_frames=_frames([b.joint for b in m.bushings], index, origin),
         bushings=Springs(
             _array([b.stiffness for b in m.bushings]).reshape(-1),
@@ -79,7 +82,7 @@ def compile_model(m: Mechanism) -> Model:
             for p in m.loads
         ),
         actuator_lines=_lines(m.line_actuators, index, origin),
-        outlines=tuple(tuple(_array(line - s.com, 3) for line in s.outline) for s in shapes),
+        outlines=tuple(tuple(_array(line - b.shape.com, 3) for line in _outline(m, b)) for b in m.bodies.values()),
         scale=_array(_size(m, home)),
         names=names,
         planar=m.is_planar,
@@ -88,6 +91,7 @@ def compile_model(m: Mechanism) -> Model:
         tracked=tracked,
         sprung=sprung,
         motors=motors,
+        rotors=rotors,
         inputs=tuple(x.name for x in (*m.motors, *m.line_actuators)),
         limits=tuple(x.limits for x in (*m.motors, *m.line_actuators)),
         joint_limits=tuple(j.limits for j in joints),
@@ -121,6 +125,7 @@ class _Coordinates:
 
 
 def _relations(m: Mechanism, coordinates: _Coordinates) -> Relations:
+    """Over the joint coordinates in the table so far, which are theirs."""
     rows, offsets = [], []
     for relation in m.relations:
         terms = [(coordinates.place(j, of), c) for j, of, c in relation.terms]
@@ -133,13 +138,6 @@ def _relations(m: Mechanism, coordinates: _Coordinates) -> Relations:
             matrix[r, i] += c
     drives = tuple(r.drive for r in m.relations)
     return Relations(jnp.asarray(matrix), _array(offsets), drives, tuple(r.name for r in m.relations))
-
-
-def _padded(relations: Relations, count: int) -> Relations:
-    """Relations over all joint coordinates, those of springs and motors included."""
-    width = relations.coefficients.shape[1]
-    matrix = jnp.pad(relations.coefficients, ((0, 0), (0, count - width)))
-    return Relations(matrix, relations.offset, relations.drives, relations.names)
 
 
 def _readers(m: Mechanism, coordinates: _Coordinates, index: dict[str, int], origin: np.ndarray) -> tuple:
@@ -243,6 +241,17 @@ def _rolling(m: Mechanism, index: dict[str, int], origin: np.ndarray) -> Rolling
         first,
         second,
     )
+
+
+def _outline(m: Mechanism, body: Body) -> tuple[np.ndarray, ...]:
+    """Lines to draw; a body without a shape is drawn as sticks from its centre of mass to its joints."""
+    shape = body.shape
+    if any(len(line) > 1 for line in shape.outline):
+        return shape.outline
+    joints = [j for j in m.joints if body.name in (j.parent, j.child)]
+    ends = [j.at if j.parent == body.name else j.at_child for j in joints]
+    sticks = tuple(np.stack([shape.com, end]) for end in ends if not np.allclose(end, shape.com, rtol=0, atol=1e-9))
+    return sticks or shape.outline
 
 
 def _span(line: Line) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bricard.mechanism.description import Description, Limits, Number, Point
-from bricard.mechanism.parts import Body, Relation, UserRows, Wheel
+from bricard.mechanism.description import AnyBody, Description, Limits, Number, Point
+from bricard.mechanism.parts import Relation, UserRows, Wheel
 from bricard.mechanism.shapes import frame_along
 
 
@@ -20,8 +20,8 @@ class Connections(Description):
     def revolute(
         self,
         name: str,
-        parent: Body | str,
-        child: Body | str,
+        parent: AnyBody,
+        child: AnyBody,
         at: Point,
         axis: Point = (0, 0, 1),
         *,
@@ -34,8 +34,8 @@ class Connections(Description):
     def prismatic(
         self,
         name: str,
-        parent: Body | str,
-        child: Body | str,
+        parent: AnyBody,
+        child: AnyBody,
         axis: Point,
         at: Point | None = None,
         *,
@@ -48,8 +48,8 @@ class Connections(Description):
     def cylindrical(
         self,
         name: str,
-        parent: Body | str,
-        child: Body | str,
+        parent: AnyBody,
+        child: AnyBody,
         at: Point,
         axis: Point,
         *,
@@ -62,8 +62,8 @@ class Connections(Description):
     def universal(
         self,
         name: str,
-        parent: Body | str,
-        child: Body | str,
+        parent: AnyBody,
+        child: AnyBody,
         at: Point,
         axis_parent: Point,
         axis_child: Point,
@@ -81,21 +81,19 @@ class Connections(Description):
         axes = np.stack([first, second, np.cross(first, second)], axis=1)
         return self._joint(name, "universal", parent, child, at, None, at_child, None, axes=axes)
 
-    def spherical(
-        self, name: str, parent: Body | str, child: Body | str, at: Point, *, at_child: Point | None = None
-    ) -> str:
+    def spherical(self, name: str, parent: AnyBody, child: AnyBody, at: Point, *, at_child: Point | None = None) -> str:
         """A ball joint."""
         return self._joint(name, "spherical", parent, child, at, None, at_child, None)
 
-    def planar(self, name: str, parent: Body | str, child: Body | str, normal: Point, at: Point | None = None) -> str:
+    def planar(self, name: str, parent: AnyBody, child: AnyBody, normal: Point, at: Point | None = None) -> str:
         """The child slides in a plane of the parent and turns about its `normal`."""
         return self._joint(name, "planar", parent, child, at, normal, None, None)
 
     def helical(
         self,
         name: str,
-        parent: Body | str,
-        child: Body | str,
+        parent: AnyBody,
+        child: AnyBody,
         at: Point,
         axis: Point,
         pitch: Number,
@@ -107,36 +105,23 @@ class Connections(Description):
         return self._joint(name, "helical", parent, child, at, axis, None, limits, thread=2 * np.pi / pitch)
 
     def fixed(
-        self,
-        name: str,
-        parent: Body | str,
-        child: Body | str,
-        at: Point | None = None,
-        *,
-        at_child: Point | None = None,
+        self, name: str, parent: AnyBody, child: AnyBody, at: Point | None = None, *, at_child: Point | None = None
     ) -> str:
         """A weld."""
         return self._joint(name, "fixed", parent, child, at, None, at_child, None)
 
-    def free(self, name: str, parent: Body | str, child: Body | str) -> str:
+    def free(self, name: str, parent: AnyBody, child: AnyBody) -> str:
         """No joint at all; says that the child is meant to move freely."""
         return self._joint(name, "free", parent, child, None, None, None, None)
 
     # -- constraints -----------------------------------------------------------------------------------------------
 
-    def coincident(self, name: str, a: Body | str, b: Body | str, at: Point, *, at_child: Point | None = None) -> str:
+    def coincident(self, name: str, a: AnyBody, b: AnyBody, at: Point, *, at_child: Point | None = None) -> str:
         """A point of one body stays at a point of another (a ball joint that is always a constraint)."""
         return self._joint(name, "coincident", a, b, at, None, at_child, None)
 
     def distance(
-        self,
-        name: str,
-        a: Body | str,
-        b: Body | str,
-        at: Point,
-        at_child: Point,
-        *,
-        length: Number | None = None,
+        self, name: str, a: AnyBody, b: AnyBody, at: Point, at_child: Point, *, length: Number | None = None
     ) -> str:
         """A massless rod with ball ends, from `at` on `a` to `at_child` on `b`; `length` is that of the reference."""
         where = f"joint {name!r}"
@@ -148,15 +133,15 @@ class Connections(Description):
         length = gap if length is None else float(length)
         return self._joint(name, "distance", a, b, start, None, end, None, length=length)
 
-    def point_on_line(self, name: str, line: Body | str, point: Body | str, at: Point, direction: Point) -> str:
+    def point_on_line(self, name: str, line: AnyBody, point: AnyBody, at: Point, direction: Point) -> str:
         """The point `at` of one body stays on a line of another, through `at` along `direction`."""
         return self._joint(name, "point_on_line", line, point, at, direction, None, None)
 
-    def point_on_plane(self, name: str, plane: Body | str, point: Body | str, at: Point, normal: Point) -> str:
+    def point_on_plane(self, name: str, plane: AnyBody, point: AnyBody, at: Point, normal: Point) -> str:
         """The point `at` of one body stays in a plane of another, through `at`."""
         return self._joint(name, "point_on_plane", plane, point, at, normal, None, None)
 
-    def parallel(self, name: str, a: Body | str, b: Body | str, axis: Point) -> str:
+    def parallel(self, name: str, a: AnyBody, b: AnyBody, axis: Point) -> str:
         """A direction of one body stays parallel to a direction of another; both are `axis` in the reference."""
         return self._joint(name, "parallel", a, b, None, axis, None, None)
 
@@ -182,12 +167,12 @@ class Connections(Description):
     def rolling(
         self,
         name: str,
-        wheel: Body | str,
+        wheel: AnyBody,
         radius: Number,
         *,
         center: Point | None = None,
         axis: Point | None = None,
-        on: Body | str = "ground",
+        on: AnyBody = "ground",
         point: Point = (0, 0, 0),
         normal: Point = (0, 0, 1),
     ) -> str:

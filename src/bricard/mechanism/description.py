@@ -25,6 +25,8 @@ from bricard.mechanism.shapes import Shape, frame_along, rigid
 
 Point = Any
 """2 or 3 numbers in any form; checked with everything else."""
+AnyBody = Body | str
+"""A body of the mechanism, or its name."""
 Number = float | int
 Limits = Sequence[Number] | None
 
@@ -48,6 +50,7 @@ class Description:
         self.bushings: list[BushingPart] = []
         self.loads: list[LoadPart] = []
         self.motors: list[OnJoint] = []
+        self.rotors: list[OnJoint] = []
         self.line_actuators: list[Line] = []
         self.sensors: list[SensorPart] = []
         self.notes: list[str] = []
@@ -79,7 +82,7 @@ class Description:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _named(self, where: str, body: Body | str) -> str:
+    def _named(self, where: str, body: AnyBody) -> str:
         """The name of a body that is known here."""
         name = body.name if isinstance(body, Body) else body
         if name != "ground" and (not isinstance(name, str) or name not in self.bodies):
@@ -95,8 +98,8 @@ class Description:
         self,
         name: str,
         kind: str,
-        parent: Body | str,
-        child: Body | str,
+        parent: AnyBody,
+        child: AnyBody,
         at: Point | None,
         axis: Point | None,
         at_child: Point | None,
@@ -140,7 +143,7 @@ class Description:
         rest = None if rest is None else self.problems.finite(where, length=rest)[0]
         return Line(name, self._named(where, a), self._named(where, b), *ends, k, c, rest, limits)
 
-    def _load(self, name: str, body: Body | str, at: Point | None, value: Any, is_moment: bool) -> str:
+    def _load(self, name: str, body: AnyBody, at: Point | None, value: Any, is_moment: bool) -> str:
         where = f"load {name!r}"
         label = self._named(where, body)
         point = self._com(label) if at is None else self.problems.point(where, "at", at)

@@ -88,6 +88,9 @@ class Model(eqx.Module):
     bushing_frames: Frames
     bushings: Springs
     loads: tuple[Load, ...]
+    gears: Float[Array, " motors"]
+    """Of each motor: force along the joint coordinate per unit of input."""
+    rotor_inertia: Float[Array, " rotors"]
     actuator_lines: Lines
     outlines: tuple[tuple[Float[Array, "_ 3"], ...], ...]
     """Polylines of each body, from its centre of mass, to be drawn."""
@@ -108,6 +111,8 @@ class Model(eqx.Module):
     sensor_names: tuple[str, ...] = eqx.field(static=True)
     motors: tuple[int, ...] = eqx.field(static=True)
     """Joint coordinates with motors."""
+    rotors: tuple[int, ...] = eqx.field(static=True)
+    """Joint coordinates with rotors."""
     inputs: tuple[str, ...] = eqx.field(static=True)
     """Names of motors, then of actuators along lines."""
     limits: tuple[tuple[float, float], ...] = eqx.field(static=True)
@@ -126,13 +131,17 @@ class Model(eqx.Module):
         blocks = jnp.zeros((self.n, 6, 6)).at[:, 3:, 3:].set(self.inertia)
         return blocks.at[:, :3, :3].set(self.mass[:, None, None] * jnp.eye(3)[None])
 
-    def joint_coordinates(self, which: tuple[int, ...] | None = None) -> JointCoordinates:
-        """Those joint coordinates that something acts on, or some of them."""
-        chosen = range(len(self.coordinates)) if which is None else which
-        joints = [self.coordinates[i][0] for i in chosen]
-        is_turn = tuple(self.coordinates[i][1] == "turn" for i in chosen)
+    def joint_coordinates(self, which: tuple[int, ...]) -> JointCoordinates:
+        """Some of the joint coordinates that something acts on."""
+        joints = [self.coordinates[i][0] for i in which]
+        is_turn = tuple(self.coordinates[i][1] == "turn" for i in which)
         turn_of = tuple(self.tracked.index(j) if j in self.tracked else None for j in joints)
         return JointCoordinates(self.frames.subset(joints), is_turn, turn_of)
+
+    @property
+    def related(self) -> JointCoordinates:
+        """Those that take part in relations: the first ones."""
+        return self.joint_coordinates(tuple(range(self.relations.coefficients.shape[1])))
 
     # -- forces ----------------------------------------------------------------------------------------------------
 
@@ -168,13 +177,28 @@ class Model(eqx.Module):
 
     def input_wrenches(self, place: Placement) -> Float[Array, "nu n 6"]:
         """Of a unit of each input."""
-        measures = [self.joint_coordinates(self.motors), self.actuator_lines]
-        rows = [spread_rows(m.wrenches(place), m.bodies, self.n) for m in measures if len(m)]
-        return jnp.concatenate(rows) if rows else jnp.zeros((0, self.n, 6))
+        motors, lines = (
+            spread_rows(m.wrenches(place), m.bodies, self.n) if len(m) else jnp.zeros((0, self.n, 6))
+            for m in (self.joint_coordinates(self.motors), self.actuator_lines)
+        )
+        return jnp.concatenate([self.gears[:, None, None] * motors, lines])
 
     def inertia_wrenches(self, place: Placement, twists: Wrenches, rates: Wrenches) -> Wrenches:
-        """Rate of momentum of each body."""
-        return inertia_wrenches(self.mass, self.inertia, place, twists, rates)
+        """Rate of momentum of each body, and what it takes to speed up the rotors; `rates` of `twists`."""
+        bodies = inertia_wrenches(self.mass, self.inertia, place, twists, rates)
+        return bodies + self.rotor_wrenches(place, twists, rates) if self.rotors else bodies
+
+    def rotor_wrenches(self, place: Placement, twists: Wrenches, rates: Wrenches) -> Wrenches:
+        """What it takes to speed up the rotors, on the two bodies of their joints."""
+        rotors = self.joint_coordinates(self.rotors)
+        moving = Placement(twists[:, :3], skew(twists[:, 3:]) @ place.R, jnp.zeros_like(place.turns))
+        _, turning = jax.jvp(lambda x: rotors.rates(x, twists), (place,), (moving,))
+        return rotors.spread(place, self.rotor_inertia * (rotors.rates(place, rates) + turning))
+
+    def rotor_rows(self, place: Placement) -> Float[Array, "k n 6"]:
+        """Rate of each rotor's coordinate as a row over the bodies' velocities."""
+        rotors = self.joint_coordinates(self.rotors)
+        return spread_rows(rotors.wrenches(place), rotors.bodies, self.n)
 
     def read(self, place: Placement, twists: Wrenches) -> dict[str, Reading]:
         """All sensors by name."""
@@ -212,7 +236,7 @@ class Model(eqx.Module):
         """Values of the relations of joint coordinates."""
         if not len(self.relations):
             return jnp.zeros(0)
-        x = self.joint_coordinates().values(place)
+        x = self.related.values(place)
         return self.relations.coefficients @ x - self.relations.target(t)
 
     def user_rows(self, place: Placement, t: Scalar) -> Float[Array, " s"]:
@@ -234,7 +258,7 @@ class Model(eqx.Module):
     def all_row_wrenches(self, place: Placement, t: Scalar) -> Float[Array, "m n 6"]:
         """The Jacobian of every constraint in the space of body velocities; order as in `all_row_names`."""
         touch, slip = self.rolling_wrenches(place)
-        coordinates = self.joint_coordinates()
+        coordinates = self.related
         blocks = [self.joint_row_wrenches(place, self.rows), touch]
         if len(self.relations):
             each = spread_rows(coordinates.wrenches(place), coordinates.bodies, self.n)

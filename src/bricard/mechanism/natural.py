@@ -7,13 +7,11 @@ coordinates, now polynomials of the coordinates, so that their multipliers are t
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bricard.mechanism.absolute import block_diagonal, body_names
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.bodies import BodyCoordinates, block_diagonal, body_names
 from bricard.mechanism.frames import Placement
 from bricard.mechanism.model import Model
 from bricard.spatial import cross, skew
@@ -24,37 +22,19 @@ SPACE = ("x", "y", "z", *(f"{u}{x}" for u in "uvw" for x in "xyz"))
 _FIRST, _SECOND = np.triu_indices(3)
 
 
-class Natural(MechanismSystem):
+class Natural(BodyCoordinates):
     """A mechanism in natural coordinates: 4 per body in the plane, 12 in space."""
 
-    extra: tuple[str, ...] = eqx.field(static=True)
-    """Names of tracked turns, which come after the bodies."""
-
     @property
-    def coordinates(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return body_names(PLANE if self.model.planar else SPACE, self.model.names) + self.extra
-
-    @property
-    def own_rows(self):
-        return self.model.rows
-
-    @property
-    def tied(self):
-        return tuple(range(len(self.extra)))
-
-    @property
-    def turn_columns(self):
-        return tuple(self._width * self.model.n + i for i in self.tied)
-
-    @property
-    def _width(self) -> int:
-        return 4 if self.model.planar else 12
+    def parts(self):
+        return PLANE if self.model.planar else SPACE
 
     def _split(self, x):
         """Points (n, 2 or 3), direction vectors as rows (n, 1 or 3, 2 or 3), tracked turns."""
         n, dimension = self.model.n, 2 if self.model.planar else 3
-        body = x[: self._width * n].reshape(n, -1, dimension)
-        return body[:, 0], body[:, 1:], x[self._width * n :]
+        width = len(self.parts)
+        body = x[: width * n].reshape(n, -1, dimension)
+        return body[:, 0], body[:, 1:], x[width * n :]
 
     def place(self, q):
         p, u, turns = self._split(q)
@@ -76,20 +56,19 @@ class Natural(MechanismSystem):
 
     def pull(self, q, wrenches):
         _, u, _ = self._split(q)
-        batch, width = wrenches.shape[:-2], self.nv - len(self.extra)
         if self.model.planar:
             across = jnp.stack([-u[:, 0, 1], u[:, 0, 0]], axis=1)
             turning = jnp.einsum("...n,ni->...ni", wrenches[..., 5], across)
             local = jnp.concatenate([wrenches[..., :2], turning], axis=-1)
         else:
             moment = 0.5 * jnp.einsum("...nij,nkj->...nki", skew(wrenches[..., 3:]), u)
-            local = jnp.concatenate([wrenches[..., :3], moment.reshape(*batch, self.model.n, 9)], axis=-1)
-        return jnp.concatenate([local.reshape(*batch, width), jnp.zeros((*batch, len(self.extra)))], axis=-1)
+            local = jnp.concatenate([wrenches[..., :3], moment.reshape(*moment.shape[:-2], 9)], axis=-1)
+        return self.flat(local)
 
     def kinetic_energy(self, q, v, t):
         return 0.5 * v @ self.mass_matrix(q, t) @ v
 
-    def mass_matrix(self, q, t):
+    def body_mass(self, q):
         model = self.model
         if model.planar:
             zz = model.inertia[:, 2, 2]
@@ -103,7 +82,11 @@ class Natural(MechanismSystem):
         return block_diagonal(blocks, len(self.extra))
 
     def bias(self, q, v, t):
-        return -self.pull(q, self.model.potential_wrenches(self.place(q)))
+        place = self.place(q)
+        force = self.model.potential_wrenches(place)
+        if self.model.rotors:  # of the bodies themselves the mass matrix is constant
+            force = force - self.model.rotor_wrenches(place, self.twists(q, v), self.twist_bias(q, v))
+        return -self.pull(q, force)
 
     # Off the constraints the directions are not orthonormal: rates are those of the polynomials themselves.
     constraint_rate = System.constraint_rate
@@ -140,10 +123,9 @@ class Natural(MechanismSystem):
 
 def natural(model: Model) -> Natural:
     """The mechanism in natural coordinates."""
-    extra = tuple(f"{model.frames.names[j]} angle" for j in model.tracked)
     eye = np.tile(np.eye(3), (model.n, 1, 1))
     width = slice(0, 2) if model.planar else slice(0, 3)
     directions = eye[:, :1, :2] if model.planar else eye
     body = np.concatenate([np.asarray(model.home)[:, None, width], directions], axis=1)
-    reference = np.concatenate([body.reshape(-1), np.zeros(len(extra))])
-    return Natural(model, jnp.asarray(reference), extra)
+    reference = np.concatenate([body.reshape(-1), np.zeros(len(model.tracked))])
+    return Natural(model, jnp.asarray(reference))

@@ -88,7 +88,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class OnJoint:
-    """A spring-damper, a motor or a sensor of a joint coordinate."""
+    """A spring-damper, a motor, a rotor or a sensor of a joint coordinate."""
 
     name: str
     joint: str
@@ -97,6 +97,10 @@ class OnJoint:
     damping: float = 0.0
     rest: float = 0.0
     limits: tuple[float, float] = (-np.inf, np.inf)
+    gear: float = 1.0
+    """Of a motor: force along the coordinate per unit of input."""
+    inertia: float = 0.0
+    """Of a rotor."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -200,7 +200,7 @@ class Relative(MechanismSystem):
         force = jnp.einsum("nik,...ni->...k", self._jacobian(q), wrenches)
         return jnp.concatenate([force, jnp.zeros((*force.shape[:-1], len(self.extra)))], axis=-1)
 
-    def mass_matrix(self, q, t):
+    def body_mass(self, q):
         jacobian, R = self._jacobian(q), self.place(q).R
         # Into body axes, where mass and inertia are constant.
         local = jnp.concatenate([jacobian[:, :3], jnp.swapaxes(R, 1, 2) @ jacobian[:, 3:]], axis=1)

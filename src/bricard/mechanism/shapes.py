@@ -45,12 +45,7 @@ def point_mass(at: Any, mass: Number) -> Shape:
 
 
 def rod(
-    start: Any,
-    end: Any,
-    mass: Number | None = None,
-    *,
-    width: Number | None = None,
-    density: Number | None = None,
+    start: Any, end: Any, mass: Number | None = None, *, width: Number | None = None, density: Number | None = None
 ) -> Shape:
     """A straight rod. Slender, without inertia about its own axis, unless it has a square section of `width` (m)."""
     a, b = _point(start), _point(end)
@@ -67,12 +62,7 @@ def rod(
 
 
 def box(
-    center: Any,
-    size: Any,
-    mass: Number | None = None,
-    *,
-    density: Number | None = None,
-    axes: Any = None,
+    center: Any, size: Any, mass: Number | None = None, *, density: Number | None = None, axes: Any = None
 ) -> Shape:
     """A cuboid with edges `size` (3,) along the columns of `axes` (3, 3), by default the world's."""
     c, e, frame = _point(center), _sizes("box", size, 3), _axes("box", axes)
@@ -82,12 +72,7 @@ def box(
 
 
 def plate(
-    center: Any,
-    size: Any,
-    mass: Number | None = None,
-    *,
-    density: Number | None = None,
-    axes: Any = None,
+    center: Any, size: Any, mass: Number | None = None, *, density: Number | None = None, axes: Any = None
 ) -> Shape:
     """A thin rectangle with edges `size` (2,) along the first two columns of `axes`; `density` in kg/m²."""
     c, e, frame = _point(center), _sizes("plate", size, 2), _axes("plate", axes)
@@ -99,12 +84,7 @@ def plate(
 
 
 def cylinder(
-    start: Any,
-    end: Any,
-    radius: Number,
-    mass: Number | None = None,
-    *,
-    density: Number | None = None,
+    start: Any, end: Any, radius: Number, mass: Number | None = None, *, density: Number | None = None
 ) -> Shape:
     """A solid round cylinder between the centres of its faces."""
     a, b = _point(start), _point(end)
@@ -130,6 +110,13 @@ def sphere(center: Any, radius: Number, mass: Number | None = None, *, density: 
     cos, sin, zero = r * np.cos(turn), r * np.sin(turn), np.zeros(25)
     circles = tuple(c + np.stack(x, axis=1) for x in ((cos, sin, zero), (cos, zero, sin), (zero, cos, sin)))
     return Shape(mass, c, 0.4 * mass * r**2 * np.eye(3), circles)
+
+
+def rotation_about(axis: Any, angle: Number) -> np.ndarray:
+    """Rotation (3, 3) by `angle` (rad) about a unit vector (Rodrigues); 0, 1, 2 stand for x, y, z."""
+    x, y, z = np.eye(3)[axis] if isinstance(axis, int) else axis
+    across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across
 
 
 def compound(*shapes: Shape) -> Shape:

@@ -1,0 +1,267 @@
+"""MJCF by MuJoCo's own parser: its compiled model, turned into a description piece by piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bricard.errors import ModelError
+from bricard.io.loops import Loops, add_loops
+from bricard.mechanism import Mechanism, rigid
+
+
+def read_mjcf(file: Path, text: str, loops: Loops) -> tuple[Mechanism, list[str]]:
+    """The mechanism, and what is wrong with it or has no counterpart."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise ModelError(str(file), ["reading MJCF needs the extra: pip install 'bricard[mjcf]'"]) from error
+    try:
+        spec = mujoco.MjSpec.from_string(text)  # pyright: ignore[reportAttributeAccessIssue]
+        problems = _drop_files(mujoco, spec)
+        if problems:
+            raise ModelError(str(file), problems)
+        model = spec.compile()
+    except ModelError:
+        raise
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(str(file), [f"MuJoCo cannot read it: {str(error).strip()}"]) from error
+    reader = _Reader(mujoco, model, Mechanism(gravity=model.opt.gravity, name=file.stem))
+    m = reader.mechanism()
+    if loops.reference:
+        reader.problems.append(f"{loops.source}: 'reference' is for URDF; in MJCF place the bodies as they shall be")
+    reader.problems += add_loops(m, loops, reader.poses())
+    return m, reader.problems
+
+
+def _drop_files(mujoco: Any, spec: Any) -> list[str]:
+    """Take away what is stored in other files; of that, a mechanism only misses meshes that give a body its inertia."""
+    kinds, problems = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF), []
+    from_shapes = int(spec.compiler.inertiafromgeom) == int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+    for geom in list(spec.geoms):
+        if geom.type in kinds:
+            body = geom.parent
+            if body.name != "world" and (from_shapes or not body.explicitinertial):
+                problems.append(f"body {body.name!r} has its inertia from a mesh: give it an <inertial>")
+            spec.delete(geom)
+        else:
+            geom.material = ""
+    for site in spec.sites:
+        site.material = ""
+    for parts in (spec.skins, spec.meshes, spec.hfields, spec.materials, spec.textures):
+        for part in list(parts):
+            spec.delete(part)
+    return problems
+
+
+class _Reader:
+    """Goes through MuJoCo's compiled model; what has no counterpart is in `problems`."""
+
+    def __init__(self, mujoco: Any, model: Any, m: Mechanism):
+        self.mujoco, self.model, self.m = mujoco, model, m
+        self.data = mujoco.MjData(model)
+        self.data.qpos[:] = model.qpos0
+        mujoco.mj_kinematics(model, self.data)
+        mujoco.mj_comPos(model, self.data)
+        self.problems: list[str] = []
+
+    def mechanism(self) -> Mechanism:
+        """The description."""
+        model, m = self.model, self.m
+        for i in range(1, model.nbody):
+            frame = self.data.ximat[i].reshape(3, 3)
+            inertia = frame @ np.diag(model.body_inertia[i]) @ frame.T
+            m.body(self._body(i), rigid(float(model.body_mass[i]), self.data.xipos[i], inertia))
+            self._joints(i)
+        for i in range(model.neq):
+            self._equality(i)
+        for i in range(model.nu):
+            self._actuator(i)
+        self._refuse()
+        if model.ngeom and np.any(model.geom_contype | model.geom_conaffinity):
+            m.notes.append("contacts between geoms are left out: bodies may pass through each other")
+        return m
+
+    def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Frames of the bodies."""
+        frames = zip(self.data.xpos, self.data.xmat.reshape(-1, 3, 3), strict=True)
+        return {self._body(i): (p.copy(), R.copy()) for i, (p, R) in enumerate(frames)}
+
+    def _body(self, i: int) -> str:
+        return "ground" if i == 0 else self.model.body(i).name or f"body {i}"
+
+    def _joint_name(self, k: int) -> str:
+        return self.model.joint(k).name or f"joint {k}"
+
+    # -- joints ----------------------------------------------------------------------------------------------------
+
+    def _joints(self, i: int) -> None:
+        """The joints of a body; several in one body become several joints with massless bodies between them."""
+        model, m, types = self.model, self.m, self.mujoco.mjtJoint
+        parent, child = self._body(int(model.body_parentid[i])), self._body(i)
+        first, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
+        if count == 0:
+            m.fixed(f"{child} fixed", parent, child)
+            return
+        for k in range(first, first + count):
+            name, kind = self._joint_name(k), int(model.jnt_type[k])
+            outer = child if k == first + count - 1 else f"{child} before {self._joint_name(k + 1)}"
+            at, axis = self.data.xanchor[k].copy(), self.data.xaxis[k].copy()
+            if outer != child:
+                m.body(outer, rigid(0.0, at))
+            if kind == int(types.mjJNT_FREE):
+                m.free(name, parent, outer)
+            elif kind == int(types.mjJNT_BALL):
+                m.spherical(name, parent, outer, at)
+            elif kind == int(types.mjJNT_SLIDE):
+                m.prismatic(name, parent, outer, axis, at, limits=self._limits(k))
+            else:
+                m.revolute(name, parent, outer, at, axis, limits=self._limits(k))
+            self._own_forces(k, name)
+            parent = outer
+
+    def _limits(self, k: int) -> tuple[float, float] | None:
+        """Of a hinge or slide, counted from the reference configuration as our coordinates are."""
+        if not self.model.jnt_limited[k]:
+            return None
+        start = self.model.qpos0[self.model.jnt_qposadr[k]]
+        return float(self.model.jnt_range[k, 0] - start), float(self.model.jnt_range[k, 1] - start)
+
+    def _own_forces(self, k: int, name: str) -> None:
+        """Spring, damping and rotor of a joint, and what it may have besides."""
+        model, m, types = self.model, self.m, self.mujoco.mjtJoint
+        dof, at = int(model.jnt_dofadr[k]), int(model.jnt_qposadr[k])
+        stiffness, damping = np.ravel(model.jnt_stiffness[k]), np.ravel(model.dof_damping[dof])
+        if np.any(stiffness[1:]) or np.any(damping[1:]):
+            self.problems.append(f"joint {name!r}: springs and damping that are not linear")
+        armature, is_ball = (
+            float(model.dof_armature[dof]),
+            int(model.jnt_type[k])
+            in (
+                int(types.mjJNT_FREE),
+                int(types.mjJNT_BALL),
+            ),
+        )
+        if is_ball and (stiffness[0] or damping[0] or armature):
+            self.problems.append(f"joint {name!r}: springs, damping and armature of ball and free joints")
+        elif stiffness[0] or damping[0]:
+            rest = float(model.qpos_spring[at] - model.qpos0[at])
+            m.joint_spring(f"{name} spring", name, float(stiffness[0]), float(damping[0]), rest)
+        if armature and not is_ball:
+            m.rotor(f"{name} armature", name, armature)
+        if model.dof_frictionloss[dof]:
+            self.problems.append(f"joint {name!r}: frictionloss")
+
+    # -- equalities ------------------------------------------------------------------------------------------------
+
+    def _equality(self, i: int) -> None:
+        model, types = self.model, self.mujoco.mjtEq
+        name = model.equality(i).name or f"equality {i}"
+        if not model.eq_active0[i]:
+            self.m.notes.append(f"equality {name!r} is not active and left out")
+            return
+        kind = int(model.eq_type[i])
+        if kind in (int(types.mjEQ_JOINT), int(types.mjEQ_TENDON)):
+            self._relation(i, name, self._joint_terms if kind == int(types.mjEQ_JOINT) else self._tendon_terms)
+        elif kind == int(types.mjEQ_CONNECT):
+            (first, p, _), (second, r, _) = self._ends(i)
+            self.m.coincident(name, first, second, p, at_child=r)
+        elif kind == int(types.mjEQ_WELD):
+            (first, p, A), (second, r, B) = self._ends(i)
+            gap = max(np.linalg.norm(p - r), np.linalg.norm(A - B))
+            if gap > 1e-6:
+                self.problems.append(f"equality {name!r}: its bodies do not start as they are to be welded ({gap:.2g})")
+            self.m.fixed(name, first, second, r)
+        else:
+            self.problems.append(f"equality {name!r}: only connect, weld, joint and tendon are exact here")
+
+    def _ends(self, i: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Body, point and axes on both sides of a connect or weld, between bodies or between sites."""
+        model, data, numbers = self.model, self.data, self.model.eq_data[i]
+        ids = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+        if model.eq_objtype[i] == int(self.mujoco.mjtObj.mjOBJ_SITE):
+            bodies = [self._body(int(model.site_bodyid[k])) for k in ids]
+            return [(b, data.site_xpos[k], data.site_xmat[k].reshape(3, 3)) for b, k in zip(bodies, ids, strict=True)]
+        frames = [data.xmat[k].reshape(3, 3) for k in ids]
+        if int(model.eq_type[i]) == int(self.mujoco.mjtEq.mjEQ_CONNECT):
+            local = [(numbers[:3], np.eye(3)), (numbers[3:6], np.eye(3))]
+        else:
+            # A weld: the second body's frame as it shall be in the first one.
+            pose = np.zeros(9)
+            self.mujoco.mju_quat2Mat(pose, numbers[6:10])
+            local = [(numbers[3:6], pose.reshape(3, 3)), (np.zeros(3), np.eye(3))]
+        return [(self._body(k), data.xpos[k] + R @ p, R @ A) for k, R, (p, A) in zip(ids, frames, local, strict=True)]
+
+    def _relation(self, i: int, name: str, terms_of: Any) -> None:
+        """`x₁ = a + b x₂`, each counted from the reference configuration."""
+        numbers, (a, b) = self.model.eq_data[i], (int(self.model.eq_obj1id[i]), int(self.model.eq_obj2id[i]))
+        if np.any(numbers[2:5]):
+            self.problems.append(f"equality {name!r}: a relation that is not linear")
+        terms = terms_of(a)
+        if b >= 0:
+            for joint, coefficient in terms_of(b).items():
+                terms[joint] = terms.get(joint, 0.0) - float(numbers[1]) * coefficient
+        self.m.gear(name, terms, float(numbers[0]))
+
+    def _joint_terms(self, k: int) -> dict[str, float]:
+        return {self._joint_name(k): 1.0}
+
+    def _tendon_terms(self, k: int) -> dict[str, float]:
+        """Joint coordinates of a fixed tendon; those of a spatial one are refused elsewhere."""
+        model = self.model
+        first, count = int(model.tendon_adr[k]), int(model.tendon_num[k])
+        joint = int(self.mujoco.mjtWrap.mjWRAP_JOINT)
+        wraps = [w for w in range(first, first + count) if int(model.wrap_type[w]) == joint]
+        return {self._joint_name(int(model.wrap_objid[w])): float(model.wrap_prm[w]) for w in wraps}
+
+    # -- actuators -------------------------------------------------------------------------------------------------
+
+    def _actuator(self, i: int) -> None:
+        model, mujoco = self.model, self.mujoco
+        name = model.actuator(i).name or f"actuator {i}"
+        gain, gear = float(model.actuator_gainprm[i, 0]), model.actuator_gear[i]
+        is_motor = (
+            int(model.actuator_trntype[i]) in (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+            and model.actuator_gaintype[i] == int(mujoco.mjtGain.mjGAIN_FIXED)
+            and model.actuator_biastype[i] == int(mujoco.mjtBias.mjBIAS_NONE)
+            and model.actuator_dyntype[i] == int(mujoco.mjtDyn.mjDYN_NONE)
+            and gain != 0.0
+            and gear[0] != 0.0
+        )
+        k = int(model.actuator_trnid[i, 0])
+        slides = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+        if not is_motor or int(model.jnt_type[k]) not in slides:
+            self.problems.append(f"actuator {name!r}: only motors of hinges and slides are understood")
+            return
+        limits = np.array([-np.inf, np.inf])
+        if model.actuator_ctrllimited[i]:
+            limits = model.actuator_ctrlrange[i]
+        if model.actuator_forcelimited[i]:
+            ends = np.sort(model.actuator_forcerange[i] / gain)
+            limits = np.clip(limits, *ends)
+        bounded = tuple(limits) if np.any(np.isfinite(limits)) else None
+        self.m.motor(name, self._joint_name(k), bounded, gear=gain * float(gear[0]))
+
+    def _refuse(self) -> None:
+        model = self.model
+        joint = int(self.mujoco.mjtWrap.mjWRAP_JOINT)
+        for k in range(model.ntendon):
+            name = model.tendon(k).name or f"tendon {k}"
+            if int(model.wrap_type[int(model.tendon_adr[k])]) != joint:
+                self.problems.append(f"tendon {name!r}: only fixed tendons are understood")
+            for label in ("stiffness", "damping", "frictionloss", "armature", "limited"):
+                if np.any(getattr(model, f"tendon_{label}", np.zeros(model.ntendon))[k]):
+                    self.problems.append(f"tendon {name!r}: {label}")
+        for i in np.flatnonzero(model.body_gravcomp):
+            self.problems.append(f"body {self._body(int(i))!r}: gravcomp")
+        for label, count in (
+            ("flexible bodies", getattr(model, "nflex", 0)),
+            ("plugins", model.nplugin),
+            ("mocap bodies", model.nmocap),
+        ):
+            if count:
+                self.problems.append(f"{count} {label}, which are not understood")
+        if model.opt.density or model.opt.viscosity:
+            self.problems.append("a fluid around the bodies, which is not understood")

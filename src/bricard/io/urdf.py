@@ -1,0 +1,254 @@
+"""URDF: links and joints of a tree, mimic joints and transmissions; loops come from `loops`.
+
+The root link is fixed to the ground. A link without `<inertial>` has no mass, as the format says. What is seen and what
+collides is left out, so that no mesh is needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+
+from bricard.errors import ModelError
+from bricard.io.loops import Loops, add_loops
+from bricard.mechanism import Mechanism, rigid
+from bricard.mechanism.shapes import rotation_about
+
+Element = ElementTree.Element
+TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+DRIVEN = ("revolute", "continuous", "prismatic")
+
+
+def read_urdf(file: Path, text: str, loops: Loops) -> tuple[Mechanism, list[str]]:
+    """The mechanism, and what is wrong with it or has no counterpart."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ModelError(str(file), [f"is not XML: {error}"]) from error
+    reader = _Reader(root, Mechanism(gravity=(0, 0, -9.81), name=root.get("name") or file.stem), loops)
+    return reader.mechanism(), reader.problems
+
+
+class _Joint(NamedTuple):
+    """A `<joint>`: names, where it is on its parent link, and which joint it mimics."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    origin: np.ndarray
+    rotation: np.ndarray
+    axis: np.ndarray
+    element: Element
+    mimic: tuple[str, float, float] | None
+
+
+class _Reader:
+    def __init__(self, root: Element, m: Mechanism, loops: Loops):
+        self.root, self.m, self.loops = root, m, loops
+        self.problems: list[str] = []
+        self.links = {x.get("name", ""): x for x in root.findall("link")}
+        self.joints = {j.name: j for j in (self._parsed(x) for x in root.findall("joint"))}
+
+    def mechanism(self) -> Mechanism:
+        """The description; what is wrong is in `problems`."""
+        self._check_names()
+        order = self._outwards()
+        if self.problems:
+            return self.m
+        poses = self._poses(order)
+        for name, link in self.links.items():
+            self._body(name, link, *poses[name])
+        base = order[0].parent if order else next(iter(self.links))
+        self.m.fixed(f"{base} fixed", self.m.ground, base)
+        for joint in order:
+            self._joint(joint, *poses[joint.child])
+        for joint in order:
+            if joint.mimic is not None:
+                other, multiplier, _ = joint.mimic
+                self.m.gear(f"{joint.name} mimics {other}", {joint.name: 1.0, other: -multiplier})
+        for transmission in self.root.findall("transmission"):
+            self._motor(transmission)
+        self.problems += add_loops(self.m, self.loops, poses)
+        self._notes(base)
+        return self.m
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _numbers(self, where: str, element: Element | None, key: str, default: str) -> np.ndarray:
+        """The numbers of an attribute."""
+        text = default if element is None else element.get(key, default)
+        try:
+            numbers = np.array([float(x) for x in text.split()])
+        except ValueError:
+            numbers = np.full(1, np.nan)
+        count = len(default.split())
+        if len(numbers) != count or not np.all(np.isfinite(numbers)):
+            self.problems.append(f"{where}: {key} must be {count} finite number{'s'[: count - 1]}, not {text!r}")
+            return np.zeros(count)
+        return numbers
+
+    def _pose(self, where: str, element: Element | None) -> tuple[np.ndarray, np.ndarray]:
+        """`<origin xyz rpy>` as a point and a rotation."""
+        origin = None if element is None else element.find("origin")
+        roll, pitch, yaw = (
+            rotation_about(axis, a) for axis, a in enumerate(self._numbers(where, origin, "rpy", "0 0 0"))
+        )
+        return self._numbers(where, origin, "xyz", "0 0 0"), yaw @ pitch @ roll
+
+    def _parsed(self, element: Element) -> _Joint:
+        name = element.get("name", "")
+        where, kind = f"joint {name!r}", element.get("type", "")
+        if kind not in TYPES:
+            self.problems.append(f"{where}: its type is one of {', '.join(TYPES)}, not {kind!r}")
+        ends = []
+        for end in ("parent", "child"):
+            found = element.find(end)
+            ends.append("" if found is None else found.get("link", ""))
+            if ends[-1] not in self.links:
+                self.problems.append(f"{where}: its {end} {ends[-1]!r} is no link")
+        axis = self._numbers(where, element.find("axis"), "xyz", "1 0 0")
+        if not np.any(axis):
+            self.problems.append(f"{where}: its axis is zero")
+            axis = np.array([1.0, 0.0, 0.0])
+        mimic = element.find("mimic")
+        given = None
+        if mimic is not None:
+            ratio, offset = (
+                float(self._numbers(where, mimic, k, d)[0]) for k, d in (("multiplier", "1"), ("offset", "0"))
+            )
+            given = (mimic.get("joint", ""), ratio, offset)
+        origin, rotation = self._pose(where, element)
+        return _Joint(name, kind, ends[0], ends[1], origin, rotation, axis / np.linalg.norm(axis), element, given)
+
+    def _check_names(self) -> None:
+        for label in ("link", "joint"):
+            counts = Counter(x.get("name", "") for x in self.root.findall(label))
+            self.problems += [f"{label} {n!r} is there {k} times" for n, k in counts.items() if k > 1]
+            self.problems += [f"a {label} has no name"] * ("" in counts)
+        if not self.links:
+            self.problems.append("it has no link")
+        for joint in self.joints.values():
+            if joint.mimic is not None:
+                kinds = [self.joints[n].kind for n in (joint.name, joint.mimic[0]) if n in self.joints]
+                if len(kinds) < 2 or not set(kinds) <= set(DRIVEN):
+                    self.problems.append(f"joint {joint.name!r}: cannot mimic {joint.mimic[0]!r}")
+        for name in self.loops.reference:
+            if name not in self.joints or self.joints[name].kind not in DRIVEN:
+                self.problems.append(f"{self.loops.source}: 'reference' names {name!r}, which is no hinge or slide")
+
+    def _outwards(self) -> list[_Joint]:
+        """Joints from the root outwards; a link that cannot be reached is a problem."""
+        counts = Counter(j.child for j in self.joints.values())
+        self.problems += [f"link {n!r} is the child of {k} joints" for n, k in counts.items() if k > 1]
+        roots = [n for n in self.links if n not in counts]
+        if self.links and len(roots) != 1:
+            names = f" ({', '.join(roots)})" if roots else ""
+            self.problems.append(f"there must be one link that is no child of a joint, not {len(roots)}{names}")
+        reached, order, waiting = set(roots), [], list(self.joints.values())
+        while near := [j for j in waiting if j.parent in reached and j.child not in reached]:
+            order += near
+            reached |= {j.child for j in near}
+            waiting = [j for j in waiting if j not in near]
+        if len(roots) == 1:
+            self.problems += [f"link {n!r} hangs in a ring of joints" for n in self.links if n not in reached]
+        return order
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def _start(self, joint: _Joint, seen: tuple[str, ...] = ()) -> float:
+        """The coordinate (rad, m) in the reference configuration."""
+        if joint.mimic is None or joint.name in seen:
+            return self.loops.reference.get(joint.name, 0.0)
+        other, multiplier, offset = joint.mimic
+        return multiplier * self._start(self.joints[other], (*seen, joint.name)) + offset
+
+    def _poses(self, order: list[_Joint]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Frames of all links in the reference configuration."""
+        poses = {order[0].parent if order else next(iter(self.links)): (np.zeros(3), np.eye(3))}
+        for joint in order:
+            p, R = poses[joint.parent]
+            p, R = p + R @ joint.origin, R @ joint.rotation
+            start = self._start(joint)
+            if joint.kind == "prismatic":
+                p = p + R @ joint.axis * start
+            else:
+                R = R @ rotation_about(joint.axis, start)
+            poses[joint.child] = (p, R)
+        return poses
+
+    def _body(self, name: str, link: Element, p: np.ndarray, R: np.ndarray) -> None:
+        inertial, where = link.find("inertial"), f"link {name!r}"
+        if inertial is None:
+            self.m.body(name, rigid(0.0, p))
+            return
+        com, frame = self._pose(where, inertial)
+        mass = float(self._numbers(where, inertial.find("mass"), "value", "0")[0])
+        element = inertial.find("inertia")
+        keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        xx, xy, xz, yy, yz, zz = (float(self._numbers(where, element, key, "0")[0]) for key in keys)
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        turned = R @ frame
+        self.m.body(name, rigid(mass, p + R @ com, turned @ inertia @ turned.T))
+
+    def _joint(self, joint: _Joint, p: np.ndarray, R: np.ndarray) -> None:
+        """The joint, with damping; `p` and `R` are those of its child."""
+        m, where, start = self.m, f"joint {joint.name!r}", self._start(joint)
+        pair, axis = (joint.name, joint.parent, joint.child), R @ joint.axis
+        limit = joint.element.find("limit")
+        limits = None
+        if limit is not None and joint.kind in ("revolute", "prismatic"):
+            ends = [float(self._numbers(where, limit, key, "0")[0]) for key in ("lower", "upper")]
+            # A turn is counted from the reference configuration, a slide is a distance.
+            limits = [x - start if joint.kind == "revolute" else x for x in ends]
+        if joint.kind in ("revolute", "continuous"):
+            m.revolute(*pair, p, axis, limits=limits)
+        elif joint.kind == "prismatic":
+            m.prismatic(*pair, axis, p - start * axis, at_child=p, limits=limits)
+        elif joint.kind == "planar":
+            m.planar(*pair, axis, p)
+        elif joint.kind == "fixed":
+            m.fixed(*pair, p)
+        else:
+            m.free(*pair)
+        dynamics = joint.element.find("dynamics")
+        damping, friction = (float(self._numbers(where, dynamics, key, "0")[0]) for key in ("damping", "friction"))
+        if friction:
+            self.problems.append(f"{where}: friction")
+        if damping and joint.kind in DRIVEN:
+            m.joint_spring(f"{joint.name} damper", joint.name, 0.0, damping)
+        elif damping:
+            self.problems.append(f"{where}: damping of a {joint.kind} joint")
+
+    def _motor(self, transmission: Element) -> None:
+        """A transmission: its actuator's effort, times the reduction, acts on the joint."""
+        name = transmission.get("name") or "transmission"
+        joint, actuator = transmission.find("joint"), transmission.find("actuator")
+        driven = self.joints.get("" if joint is None else joint.get("name", ""))
+        many = max(len(transmission.findall(x)) for x in ("joint", "actuator")) > 1
+        if many or driven is None or driven.kind not in DRIVEN:
+            self.problems.append(f"transmission {name!r}: only one actuator for one hinge or slide is understood")
+            return
+        reduction = None if actuator is None else actuator.find("mechanicalReduction")
+        try:
+            gear = 1.0 if reduction is None else float(reduction.text or "")
+        except ValueError:
+            gear = 0.0
+        if not np.isfinite(gear) or gear == 0.0:
+            self.problems.append(f"transmission {name!r}: its mechanicalReduction must be a number other than zero")
+            return
+        limit = driven.element.find("limit")
+        effort = float(self._numbers(f"joint {driven.name!r}", limit, "effort", "0")[0]) / abs(gear)
+        label = actuator.get("name") if actuator is not None else None
+        self.m.motor(label or name, driven.name, (-effort, effort) if effort else None, gear=gear)
+
+    def _notes(self, base: str) -> None:
+        self.m.notes.append(f"link {base!r} is fixed to the ground")
+        if any(link.find("collision") is not None for link in self.links.values()):
+            self.m.notes.append("collision geometry is left out: bodies may pass through each other")
+        if not self.m.motors:
+            self.m.notes.append("there is no <transmission>, so that nothing is driven: add m.motor(…)")
