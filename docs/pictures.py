@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 import bricard as br
-from bricard.gallery.running import maps_figure as running_maps
 from bricard.cli.picture import flattened
+from bricard.gallery.running import maps_figure as running_maps
 from bricard.report.curves import PALETTE
 from bricard.report.parts import parts
 from bricard.report.scene import drawings

@@ -204,7 +204,7 @@ def check_bad_charts(system):
     with pytest.raises(br.ModelError, match="a lower and an upper bound"):
         tune(system, [0.0], PD(), kp=(2.0, 1.0))
     with pytest.raises(br.ModelError, match=r"must be Sampled\(controller, period, delay\)"):
-        sampled_map(system, [0.0], PD())  # pyright: ignore[reportArgumentType]
+        sampled_map(system, [0.0], PD())
     with pytest.raises(br.ModelError, match=r"br\.stability\.sampled_map has its eigenvalues"):
         eigenvalues(system, [0.0], controller=Sampled(PD(), 0.1))
 

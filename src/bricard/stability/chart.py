@@ -111,6 +111,7 @@ class Chart:
                     level=self.limit,
                     best=best,
                     title=name,
+                    z_label=str(self.data["value"].attrs["long_name"]),
                 )
             )
         return made[0] if len(made) == 1 else tuple(made)

@@ -84,7 +84,7 @@ class SampledMap:
 def sampled_map(
     system: System,
     q: VectorLike,
-    loop: Sampled,
+    loop: Any,
     *,
     v: VectorLike | float | None = None,
     t: ArrayLike = 0.0,
@@ -183,7 +183,7 @@ def product(steps: Sequence[np.ndarray]) -> np.ndarray:
     return functools.reduce(lambda total, step: step @ total, steps)
 
 
-def delay_margin(system: System, q: VectorLike, loop: Sampled, *, t: ArrayLike = 0.0) -> int:
+def delay_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0) -> int:
     """How many samples of delay the loop bears: the largest number up to which it is stable, −1 if it is at none."""
     check_sampled(loop)
     closed, period = close_phases(system, q, None, t, phases(loop), loop.period), float(loop.period)
@@ -195,7 +195,7 @@ def delay_margin(system: System, q: VectorLike, loop: Sampled, *, t: ArrayLike =
     return LONGEST
 
 
-def period_margin(system: System, q: VectorLike, loop: Sampled, *, t: ArrayLike = 0.0) -> float:
+def period_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0) -> float:
     """The longest sampling period (s) up to which the loop stays stable, from its own period on, with its delay.
 
     Infinite if there is no limit within `LONGEST` of its periods. Periods are tried in steps of 5 per cent: a shorter
