@@ -69,7 +69,7 @@ def padded(mass, force, matrix, target, variation):
 @pytest.fixture(scope="module")
 def problems():
     found = {}
-    for name in br.gallery.names():
+    for name in br.gallery.names(scenarios=False):
         example = br.gallery.load(name)
         system = example.system
         at = eqx.filter_jit(lambda q, v, s=system: state_problem(s, q, v, jnp.zeros(s.nu), 0.3))
