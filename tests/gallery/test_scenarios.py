@@ -23,6 +23,12 @@ def test_a_scenario_is_an_example_with_a_controller():
         assert example.v.shape == (example.system.nv,), name
 
 
+def test_controllers_in_a_word():
+    law = br.gallery.load("sliding-pendulum-periodic").settings["controller"]
+    assert str(law) == "Sampled(Periodic(Blended))"
+    assert "kappa" in repr(law)
+
+
 def critically_damped(t, e, rate, pole):
     """Solution of `ë + 2p ė + p² e = 0`."""
     t = np.asarray(t)[:, None]
@@ -31,7 +37,7 @@ def critically_damped(t, e, rate, pole):
 
 def test_slider_crank_is_driven_through_a_singular_position():
     example = br.gallery.load("slider-crank-driven")
-    run = example.simulate(t_end=1.6, save=17)
+    run = example.simulate(t_end=1.6, save=33)
     assert run["crank"][0] < np.pi / 2 < run["crank"][-1]
     expected = critically_damped(run.t, -0.1, 0.0, 10.0)
     np.testing.assert_allclose(run.signals["error"], expected, rtol=0, atol=1e-8)
