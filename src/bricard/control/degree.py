@@ -55,7 +55,7 @@ def internal_states(
     q = system.vector(q, "q")
     basis = response(system, q, jnp.zeros(system.nv), jnp.asarray(t, dtype=float)).basis
     freedom = int(jnp.sum(jnp.any(basis != 0.0, axis=0)))
-    return 2 * freedom - sum(_degrees(system, output, q, v, t).degrees)
+    return 2.0 * freedom - sum(_degrees(system, output, q, v, t).degrees)
 
 
 def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t: ArrayLike) -> Degrees:
@@ -83,7 +83,7 @@ def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t
         size = np.linalg.norm(slope, axis=1) * np.linalg.norm(gain)
         for i in range(p):
             if math.isinf(degrees[i]) and np.linalg.norm(acting[i]) > ACTS_TOLERANCE * size[i] > 0:
-                degrees[i], rows[i] = order, acting[i]
+                degrees[i], rows[i] = float(order), acting[i]
         if not any(math.isinf(d) for d in degrees):
             break
         function = next_derivative(function)

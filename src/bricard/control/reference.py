@@ -93,7 +93,7 @@ class Polynomial(Reference):
 
     @property
     def order(self) -> float:
-        return (self.degree + 1) // 2
+        return float((self.degree + 1) // 2)
 
     def __call__(self, t: Scalar) -> Float[Array, " p"]:
         s = _within((t - self.begin) / self.duration, 0.0, 1.0)
@@ -205,7 +205,7 @@ class Trapezoid(Reference):
 
     @property
     def order(self) -> float:
-        return 2
+        return 2.0
 
     @property
     def duration(self) -> Float[Array, ""]:
@@ -258,7 +258,7 @@ class Waypoints(Reference):
     coefficients: Float[Array, "degree+1 k-1 p"]
 
     def __init__(self, times: VectorLike, points: VectorLike, degree: int = 5):
-        from scipy.interpolate import PPoly, make_interp_spline
+        from scipy.interpolate import make_interp_spline
 
         t, y = np.asarray(times, dtype=float), np.asarray(points, dtype=float)
         y = y[:, None] if y.ndim == 1 else y
@@ -272,14 +272,14 @@ class Waypoints(Reference):
         if problems:
             raise ModelError("Waypoints", problems)
         rest = [[(i, np.zeros(y.shape[1])) for i in range(1, (degree + 1) // 2)]] * 2
-        spline = PPoly.from_spline(make_interp_spline(t, y, k=degree, bc_type=None if degree == 1 else tuple(rest)))
-        inside = np.flatnonzero(np.diff(spline.x) > 0)
-        self.breaks = jnp.asarray(np.append(spline.x[inside], spline.x[-1]))
-        self.coefficients = jnp.asarray(spline.c[:, inside])
+        spline = make_interp_spline(t, y, k=degree, bc_type=None if degree == 1 else tuple(rest))
+        breaks = np.unique(spline.t)
+        taylor = [spline(breaks[:-1], nu=k) / math.factorial(k) for k in range(degree, -1, -1)]
+        self.breaks, self.coefficients = jnp.asarray(breaks), jnp.asarray(np.stack(taylor))
 
     @property
     def order(self) -> float:
-        return self.coefficients.shape[0] - 1
+        return float(self.coefficients.shape[0] - 1)
 
     def __call__(self, t: Scalar) -> Float[Array, " p"]:
         t = _within(t, self.breaks[0], self.breaks[-1])
