@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 import bricard as br
-from bricard.gallery.running import maps_figure as running_maps
 from bricard.cli.picture import flattened
+from bricard.gallery.running import maps_figure as running_maps
 from bricard.report.curves import PALETTE
 from bricard.report.parts import parts
 from bricard.report.scene import drawings
@@ -68,7 +68,7 @@ def gallery():
     """Every example at its start, small."""
     folder = IMAGES / "gallery"
     folder.mkdir(exist_ok=True)
-    for name in br.gallery.names():
+    for name in br.gallery.names(scenarios=False):
         example = br.gallery.load(name)
         q = np.asarray(example.q)[None]
         bodies = drawings(example.system, q, np.zeros(1))
