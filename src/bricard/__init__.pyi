@@ -2,6 +2,7 @@
 
 from . import control as control
 from . import gallery as gallery
+from . import stability as stability
 from . import symbolic as symbolic
 from .equations import AugmentedLagrangian as AugmentedLagrangian
 from .equations import Dynamics as Dynamics

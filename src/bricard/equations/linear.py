@@ -139,7 +139,7 @@ def tangent_model(system: System, q: Vector, v: Vector, u: Vector, t: Scalar = 0
     terms = linear_terms(system, q, v, u, t)
     check_rest(system, terms)
     if np.any(np.asarray(v) != 0.0):
-        _check_steady(system, terms, q, v, u, t)
+        check_steady(system, terms, q, v, u, t)
     return reduce_terms(system, terms)
 
 
@@ -220,7 +220,7 @@ def check_rest(system: System, terms: LinearTerms) -> None:
         raise ModelError(name, problems)
 
 
-def _check_steady(system: System, terms: LinearTerms, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:
+def check_steady(system: System, terms: LinearTerms, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:
     """A steady motion (a governor that spins) has constant coefficients only if nothing changes along it."""
     problem = ""
     if system.has_chart:

@@ -1,0 +1,91 @@
+"""The motion that belongs to an eigenvalue, to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bricard.equations.problem import row_variation
+from bricard.equations.proximal import Proximal
+from bricard.simulate.controller import ConstantInput
+from bricard.simulate.stabilize import Project
+from bricard.simulate.trajectory import Trajectory
+from bricard.system import System
+
+if TYPE_CHECKING:
+    from bricard.stability.loop import Loop
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """A mode of motion about rest, `θ(t) = Re(shape e^{st})`, its largest entry scaled to 1."""
+
+    loop: Loop = dataclasses.field(repr=False)
+    value: complex
+    """`s` (1/s)."""
+    shape: np.ndarray
+    """(nv,) complex: amplitude and phase of each direction."""
+    velocity: np.ndarray
+    """(nv,) complex."""
+
+    @property
+    def period(self) -> float:
+        """Of its swing (s); infinite if it only creeps."""
+        return 2 * np.pi / abs(self.value.imag) if self.value.imag != 0 else np.inf
+
+    def deviation(self, phases: np.ndarray) -> np.ndarray:
+        """`θ` (k, nv) at phases (rad) of a swing with constant amplitude, the largest entry being 1."""
+        largest = self.shape[np.argmax(np.abs(self.shape))]
+        shape = self.shape / largest if abs(largest) > 0 else self.shape
+        return np.real(shape[None, :] * np.exp(1j * np.asarray(phases))[:, None])
+
+    def trajectory(self, amplitude: float = 0.1, swings: int = 2, frames: int = 121) -> Trajectory:
+        """The equilibrium swinging in this mode alone, drawn with constant `amplitude` and put onto the constraints.
+
+        A mode that creeps is shown swinging too, once a second.
+        """
+        system = self.loop.system
+        period = self.period if np.isfinite(self.period) else 1.0
+        phases = np.linspace(0.0, 2 * np.pi * swings, frames)
+        theta = jnp.asarray(amplitude * self.deviation(phases))
+        speed = jnp.asarray(amplitude * self.deviation(phases + 0.5 * np.pi) * 2 * np.pi / period)
+        q, v = _on_constraints(system, self.loop.q, self.loop.t, theta, speed)
+        return Trajectory(
+            system=system,
+            method=Proximal(),
+            stabilization=None,
+            controller=ConstantInput(self.loop.u),
+            t=jnp.asarray(phases / (2 * np.pi) * period),
+            q=q,
+            v=v,
+            work=jnp.zeros((frames, 3)),
+            memory=jnp.zeros((frames, 0)),
+            result=diffrax.RESULTS.successful,
+            stats={},
+            settings={"shown": f"one mode of the linearised motion, s = {self.value:.5g} 1/s"},
+        )
+
+    def report(self, path: str | Path, amplitude: float = 0.1) -> Path:
+        """Write one HTML page with the animation of this mode; returns its path."""
+        return self.trajectory(amplitude).report(path)
+
+
+@eqx.filter_jit
+def _on_constraints(
+    system: System, q: Float[Array, " nq"], t: Float[Array, ""], theta: Float[Array, "k nv"], v: Float[Array, "k nv"]
+) -> tuple[Float[Array, "k nq"], Float[Array, "k nv"]]:
+    variation, project = row_variation(system, q, t), Project()
+
+    def one(pair):
+        near = system.normalize(q + system.qdot(q, pair[0]))
+        return project.project(system, near, pair[1], t, variation)[:2]
+
+    return jax.lax.map(one, (theta, v))
