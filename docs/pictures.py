@@ -68,7 +68,7 @@ def gallery():
     """Every example at its start, small."""
     folder = IMAGES / "gallery"
     folder.mkdir(exist_ok=True)
-    for name in br.gallery.names():
+    for name in br.gallery.names(scenarios=False):
         example = br.gallery.load(name)
         q = np.asarray(example.q)[None]
         bodies = drawings(example.system, q, np.zeros(1))

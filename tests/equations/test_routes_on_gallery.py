@@ -90,7 +90,7 @@ def evaluate(system, q, v):
 
 # Of mechanisms each takes seconds to compile: planar and spatial, redundant and open ones stand for all.
 LARGE = ("five-bar", "peaucellier", "sarrus", "flyball-governor", "planar-stewart", "stewart", "delta", "gripper")
-SMALL = tuple(name for name in br.gallery.names() if name not in LARGE)
+SMALL = tuple(name for name in br.gallery.names(scenarios=False) if name not in LARGE)
 
 
 @pytest.fixture(scope="module", params=[SMALL, pytest.param(LARGE, marks=pytest.mark.slow)], ids=["small", "large"])

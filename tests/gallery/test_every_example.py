@@ -15,7 +15,7 @@ def look(system, q, v, t):
     return system.constraints(q, t), system.constraint_rate(q, v, t), system.drawing(q, t), system.drawing(moved, t)
 
 
-@pytest.fixture(scope="module", params=br.gallery.names())
+@pytest.fixture(scope="module", params=br.gallery.names(scenarios=False))
 def example(request):
     return br.gallery.load(request.param)
 

@@ -53,7 +53,7 @@ def internal_states(
 ) -> float:
     """Number of states of the internal dynamics: twice the degrees of freedom, less the sum of the relative degrees."""
     q = system.vector(q, "q")
-    return 2 * freedom(system, q, jnp.asarray(t, dtype=float)) - sum(_degrees(system, output, q, v, t).degrees)
+    return 2.0 * freedom(system, q, jnp.asarray(t, dtype=float)) - sum(_degrees(system, output, q, v, t).degrees)
 
 
 def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t: ArrayLike) -> Degrees:
@@ -81,7 +81,7 @@ def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t
         size = np.linalg.norm(slope, axis=1) * np.linalg.norm(gain)
         for i in range(p):
             if math.isinf(degrees[i]) and np.linalg.norm(acting[i]) > ACTS_TOLERANCE * size[i] > 0:
-                degrees[i], rows[i] = order, acting[i]
+                degrees[i], rows[i] = float(order), acting[i]
         if not any(math.isinf(d) for d in degrees):
             break
         function = next_derivative(function)

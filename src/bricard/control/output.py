@@ -73,6 +73,11 @@ class SensorOutput(Output):
         assert isinstance(system, MechanismSystem)
         return jnp.atleast_1d(system.measure(q, jnp.zeros(system.nv))[self.sensor].value)
 
+    def rate(self, system, q, v, t):
+        # Sensors read rates too: less to compile than a derivative of all that places the bodies.
+        assert isinstance(system, MechanismSystem)
+        return jnp.atleast_1d(system.measure(q, v)[self.sensor].rate)
+
 
 class FunctionOutput(Output):
     """A function of `q`, or of `q` and `t`."""

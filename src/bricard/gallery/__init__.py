@@ -52,23 +52,38 @@ _EXAMPLES = {
     "four-bar-stop": "four_bar:four_bar_stop",
 }
 
+# The same systems, or small variations of them, with a controller.
+_SCENARIOS = {
+    "slider-crank-driven": "slider_crank:slider_crank_driven",
+    "prr-tracking": "prr:prr_tracking",
+    "prr-pressing": "prr:prr_pressing",
+    "scara-guided": "scara:scara_guided",
+    "sliding-pendulum-blended": "sliding_pendulum:sliding_pendulum_blended",
+    "sliding-pendulum-periodic": "sliding_pendulum:sliding_pendulum_periodic",
+    "acroboter-push": "acroboter:acroboter_push",
+    "two-link-arm-saturated": "two_link_arm:two_link_arm_saturated",
+    "four-bar-coupler": "four_bar_coupler:four_bar_coupler",
+    "planar-stewart-path": "stewart_path:planar_stewart_path",
+    "stewart-path": "stewart_path:stewart_path",
+}
 
-def names() -> tuple[str, ...]:
-    """Names of all examples."""
-    return tuple(_EXAMPLES)
+
+def names(scenarios: bool = True) -> tuple[str, ...]:
+    """Names of all examples; without `scenarios`, of those that are there for their system, not for a controller."""
+    return (*_EXAMPLES, *_SCENARIOS) if scenarios else tuple(_EXAMPLES)
 
 
 def load(name: str, **parameters: Any) -> Example:
     """The example called `name`, with its system's parameters changed as given."""
-    if name not in _EXAMPLES:
-        near = difflib.get_close_matches(name, _EXAMPLES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_EXAMPLES)}"
+    if name not in names():
+        near = difflib.get_close_matches(name, names(), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}"
         raise ModelError("gallery", [f"no example called {name!r}; {hint}"])
-    module, function = _EXAMPLES[name].split(":")
+    module, function = (_EXAMPLES | _SCENARIOS)[name].split(":")
     build = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     known = inspect.signature(build).parameters
     unknown = [p for p in parameters if p not in known]
     if unknown:
-        names = ", ".join(known) or "none"
-        raise ModelError(name, [f"no parameter called {p!r}; its parameters are {names}" for p in unknown])
+        listed = ", ".join(known) or "none"
+        raise ModelError(name, [f"no parameter called {p!r}; its parameters are {listed}" for p in unknown])
     return build(**parameters)

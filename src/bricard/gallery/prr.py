@@ -6,8 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.control import HybridMotionForce, QuasiVelocityTracking, Sinusoid
 from bricard.gallery.example import Example
 from bricard.system import System
+
+_SOURCE = "F. Aghili, Modeling and control of mechanical systems in terms of quasi-velocities, section 5"
 
 
 class PRR(System):
@@ -37,6 +40,10 @@ class PRR(System):
         base = jnp.stack([jnp.zeros_like(q[0]), q[0]])
         elbow = base + self.l * jnp.array([jnp.cos(q[1]), jnp.sin(q[1])])
         return base, elbow, elbow + self.l * jnp.array([jnp.cos(q[1] + q[2]), jnp.sin(q[1] + q[2])])
+
+    def pose(self, q):
+        """What the source controls: the tip's distance from the slide (m), the last link's angle from upright (rad)."""
+        return jnp.stack([self.points(q)[2][0], q[1] + q[2] - 1.5 * jnp.pi])
 
     def kinetic_energy(self, q, v, t):
         _, (base, elbow, tip) = jax.jvp(self.points, (q,), (v,))
@@ -71,16 +78,71 @@ def rod_energy(mass, start, end):
 
 def prr(m: float = 5.0, l: float = 1.0, g: float = 9.81) -> Example:
     """The weight is carried at the slide; the arm starts from rest and sways with its tip on the surface."""
-    # As in the source: the tip at 0.7 l from the slide, the last link upright.
-    shoulder = np.arccos(0.7)
-    elbow = 1.5 * np.pi - shoulder
-    slide = -l * (np.sin(shoulder) + np.sin(shoulder + elbow))
     return Example(
         system=PRR(m=m, l=l, g=g),
         title="PRR arm with its tip on a surface: coordinates in metres and radians",
-        source="F. Aghili, Modeling and control of mechanical systems in terms of quasi-velocities, section 5",
-        q=np.array([slide, shoulder, elbow]),
+        source=_SOURCE,
+        q=_start(l),
         v=np.zeros(3),
         t_end=5.0,
         settings={"u": np.array([3.0 * m * g, 0.0, 0.0])},
     )
+
+
+def prr_tracking(
+    m: float = 5.0, l: float = 1.0, g: float = 9.81, amplitude: float = 0.3, kp: float = 3.0, kd: float = 5.0
+) -> Example:
+    """The source's motion and gains, in quasi-velocities, from its start beside the path.
+
+    Seven seconds: at 7.36 s the motion gets out of reach (it does not with an `amplitude` of 0.2 m).
+    """
+    system = PRR(m=m, l=l, g=g)
+    return Example(
+        system=system,
+        title="PRR arm following a motion in quasi-velocities: no metric to choose",
+        source=_SOURCE,
+        q=_start(l),
+        v=np.zeros(3),
+        t_end=7.0,
+        settings={"controller": QuasiVelocityTracking(system, system.pose, _motion(amplitude), kp, kd)},
+    )
+
+
+def prr_pressing(
+    m: float = 5.0,
+    l: float = 1.0,
+    g: float = 9.81,
+    force: float = 50.0,
+    amplitude: float = 0.3,
+    kp: float = 25.0,
+    kd: float = 10.0,
+    kf: float = 1.0,
+    ki: float = 5.0,
+) -> Example:
+    """The same motion while the surface feels `force` (N), pressed downwards.
+
+    The source's multiplier has the other sign: its 50 is a tip that pulls at the surface, `force=-50` here.
+    """
+    system = PRR(m=m, l=l, g=g)
+    law = HybridMotionForce(system, system.pose, _motion(amplitude), kp, kd, {"tip on the surface": force}, kf, ki)
+    return Example(
+        system=system,
+        title="PRR arm pressing on a surface with 50 N while it moves",
+        source=_SOURCE,
+        q=_start(l),
+        v=np.zeros(3),
+        t_end=7.0,
+        settings={"controller": law},
+    )
+
+
+def _start(l: float) -> np.ndarray:
+    """As in the source: the tip at 0.7 l from the slide, the last link upright."""
+    shoulder = np.arccos(0.7)
+    elbow = 1.5 * np.pi - shoulder
+    return np.array([-l * (np.sin(shoulder) + np.sin(shoulder + elbow)), shoulder, elbow])
+
+
+def _motion(amplitude: float) -> Sinusoid:
+    """The source's reference for `PRR.pose`."""
+    return Sinusoid([0.5, np.pi / 12], [amplitude, np.pi / 6], [0.3, 0.5])

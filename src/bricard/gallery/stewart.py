@@ -29,10 +29,8 @@ def stewart(
     (42, 36). `legs=1` is one branch.
     """
     m = Mechanism(gravity=(0, 0, -9.81), name="Stewart platform")
-    rotation, centre = (
-        rotation_about(2, 0.2) @ rotation_about(1, -0.15) @ rotation_about(0, 0.1),
-        np.array([0.1, -0.05, 1.2]),
-    )
+    rotation = rotation_about(2, 0.2) @ rotation_about(1, -0.15) @ rotation_about(0, 0.1)
+    centre = np.array(CENTRE)
     m.body("platform", plate(centre, (0.8, 0.8), 5.0, axes=rotation))
     m.free("platform free", m.ground, "platform")
     cut = []
@@ -67,16 +65,19 @@ def stewart(
 def planar_stewart(
     coordinates: Coordinates = "relative", legs: int = 3, closure: Literal["short", "platform"] = "short"
 ) -> Example:
-    """Three legs with a hinge at both ends and a slide between them hold a triangular platform in a vertical plane."""
+    """Three legs with a hinge at both ends and a slide between them hold a triangular platform in a vertical plane.
+
+    With `legs=4` there is one more than needed, at the same corner as the third.
+    """
     m = Mechanism(gravity=(0, -9.81), planar=True, name="planar Stewart platform")
-    centre, rotation = np.array([0.1, 0.05, 0.0]), rotation_about(2, 0.2)
+    centre, rotation = np.array([*PLANAR_CENTRE, 0.0]), rotation_about(2, 0.2)
     corners = [centre + rotation @ _on_circle(0.3, a) for a in PLANAR_ANGLES]
     edges = [rod(corners[i][:2], corners[i - 1][:2], 0.5) for i in range(3)]
     m.body("platform", compound(*edges))
     m.free("platform free", m.ground, "platform")
     cut = []
-    for i in range(legs):
-        foot, head = _on_circle(1.0, PLANAR_ANGLES[i])[:2], corners[i][:2]
+    for i, degrees in enumerate((*PLANAR_ANGLES, EXTRA_ANGLE)[:legs]):
+        foot, head = _on_circle(1.0, degrees)[:2], corners[min(i, 2)][:2]
         e = (head - foot) / np.linalg.norm(head - foot)
         m.body(f"lower {i}", rod(foot, foot + 0.6 * (head - foot), 1.0))
         m.body(f"upper {i}", rod(foot + 0.4 * (head - foot), head, 0.5))
@@ -95,10 +96,14 @@ def planar_stewart(
     )
 
 
+CENTRE, PLANAR_CENTRE = (0.1, -0.05, 1.2), (0.1, 0.05)
+"""Of the platforms in the reference configuration (m)."""
+
 BASE_ANGLES = (-10, 10, 110, 130, 230, 250)
 PLATFORM_ANGLES = (-50, 50, 70, 170, 190, 290)
 PLANAR_ANGLES = (90, 210, 330)
-"""Of the joints on their circles, in degrees."""
+EXTRA_ANGLE = 30
+"""Of the joints on their circles, in degrees; the last is that of a leg more than needed."""
 
 
 def _on_circle(radius: float, degrees: float) -> np.ndarray:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.control import CirclePath, Limited, Sampled, SaturationSwitching, ServoConstraint, Trapezoid
+from bricard.errors import ModelError
 from bricard.gallery.example import Example
 from bricard.gallery.prr import rod_energy
 from bricard.system import System
+
+_SOURCE = (
+    "L. Bencsik, Dynamic analysis and tracking control of underactuated multibody systems, PhD thesis, Budapest 2017, "
+    "section 6.2"
+)
 
 
 class TwoLinkArm(System):
@@ -57,9 +66,52 @@ def two_link_arm(l1: float = 0.4, l2: float = 0.4, m1: float = 0.2, m2: float = 
     return Example(
         system=TwoLinkArm(l1=l1, l2=l2, m1=m1, m2=m2),
         title="Two-link arm in a horizontal plane",
-        source="L. Bencsik, Dynamic analysis and tracking control of underactuated multibody systems, PhD thesis, "
-        "Budapest 2017, section 6.2",
+        source=_SOURCE,
         q=np.array([0.4, 1.1]),
         v=np.array([0.7, -0.5]),
         t_end=10.0,
     )
+
+
+def two_link_arm_saturated(
+    method: Literal["switching", "clipping"] = "switching",
+    limit: float = 0.06,
+    kp: float = 40.0,
+    kd: float = 30.0,
+    cycle: float = 0.04,
+    renew: int = 7,
+    period: float = 0.001,
+) -> Example:
+    """The tip goes once round a circle, for which the motors (`limit`, N m) are too weak.
+
+    The source does not say which circle; it claims that switching is better than clipping. On this one it is, with
+    16.7 mm against 17.5 mm (root mean square over 5.2 s), but of 79 circles that fit the source's words only on about a
+    quarter.
+    """
+    system, radius = TwoLinkArm(), 0.5
+    path = CirclePath([0.0, 0.2], radius, np.pi, clockwise=True)
+    reference = Trapezoid(path, 2.0 * np.pi * radius, speed=0.7, acceleration=1.0)
+    law = ServoConstraint(system, system.tip, reference, kp, kd)
+    if method == "switching":
+        digital = SaturationSwitching(law, -limit, limit, cycle, renew)
+    elif method == "clipping":
+        digital = Limited(law, -limit, limit)
+    else:
+        raise ModelError("two-link-arm-saturated", [f"method: switching or clipping, not {method!r}"])
+    return Example(
+        system=system,
+        title="Two-link arm with motors too weak for its circle: outputs served in turn",
+        source=_SOURCE,
+        q=_reach(system, np.asarray(reference(jnp.zeros(())))),
+        v=np.zeros(2),
+        t_end=5.2,
+        settings={"controller": Sampled(digital, period)},
+    )
+
+
+def _reach(system: TwoLinkArm, point: np.ndarray) -> np.ndarray:
+    """Angles with the tip at `point` (m) and the elbow bent to the left."""
+    far = np.hypot(*point)
+    elbow = np.arccos((far**2 - system.l1**2 - system.l2**2) / (2.0 * system.l1 * system.l2))
+    bend = np.arctan2(system.l2 * np.sin(elbow), system.l1 + system.l2 * np.cos(elbow))
+    return np.array([np.arctan2(point[1], point[0]) - bend, elbow])

@@ -50,6 +50,11 @@ class Controller(eqx.Module):
         """What the controller sees and wants, by name (`output`, `reference`, …): kept in the trajectory."""
         return {}
 
+    def __str__(self) -> str:
+        """Its kind, and that of the laws in it: `Sampled(Blended)`. `repr` says all."""
+        inner = [str(x) for x in vars(self).values() if isinstance(x, Controller)]
+        return f"{type(self).__name__}({', '.join(inner)})" if inner else type(self).__name__
+
 
 class DigitalController(Controller):
     """A law that only exists sample by sample: gives `step`, and needs `Sampled` around it."""

@@ -59,7 +59,8 @@ def events_from_json(text: str) -> tuple[ContactEvent, ...]:
     """Events that were written as a list of dictionaries."""
 
     def made(entry: dict[str, Any]) -> ContactEvent:
-        return ContactEvent(**{k: tuple(x) if isinstance(x, list) else x for k, x in entry.items()})
+        fields: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in entry.items()}
+        return ContactEvent(**fields)
 
     return tuple(made(entry) for entry in json.loads(text))
 

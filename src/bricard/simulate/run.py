@@ -245,7 +245,7 @@ def _step_controller(rtol, atol, dt, times: Array, samples: Array | None) -> dif
     if dt is not None:
         return diffrax.ConstantStepSize()
     smallest = 1e-13 * (times[-1] - times[0])
-    adaptive = diffrax.PIDController(  # pyright: ignore[reportCallIssue]
+    adaptive = _Adaptive(  # pyright: ignore[reportCallIssue]
         rtol=jnp.asarray(rtol, float),
         atol=jnp.asarray(atol, float),
         dtmin=smallest,
@@ -254,6 +254,18 @@ def _step_controller(rtol, atol, dt, times: Array, samples: Array | None) -> dif
     )
     # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
     return diffrax.ClipStepSizeController(adaptive, step_ts=times if samples is None else jnp.union1d(times, samples))
+
+
+class _Adaptive(diffrax.PIDController):
+    """Gives up only when steps are rejected down to `dtmin`.
+
+    A step that misses a time to be saved by rounding is followed by one of that length: it is short because it was cut,
+    not because the motion needs it.
+    """
+
+    def adapt_step_size(self, *args: Any) -> Any:
+        keep, *rest, result = super().adapt_step_size(*args)
+        return keep, *rest, diffrax.RESULTS.where(keep, diffrax.RESULTS.successful, result)
 
 
 def _state_norm(error: State) -> Float[Array, ""]:
