@@ -65,7 +65,7 @@ def running():
 
 
 def gallery():
-    """Every example at its start, small."""
+    """Every system at its start, small."""
     folder = IMAGES / "gallery"
     folder.mkdir(exist_ok=True)
     for name in br.gallery.names(scenarios=False):

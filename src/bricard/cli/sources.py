@@ -12,10 +12,12 @@ _GALLERY = Path(__file__).parents[1] / "gallery"
 @functools.cache
 def gallery_names() -> dict[str, str]:
     """Each example with the place of its builder, as "module:function"."""
+    found = {}
     for node in _parsed("__init__").body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "_EXAMPLES" for t in node.targets):
-            return ast.literal_eval(node.value)
-    return {}
+        names = {t.id for t in node.targets if isinstance(t, ast.Name)} if isinstance(node, ast.Assign) else set()
+        if isinstance(node, ast.Assign) and names & {"_EXAMPLES", "_SCENARIOS"}:
+            found |= ast.literal_eval(node.value)
+    return found
 
 
 def gallery_parameters(name: str) -> list[str]:

@@ -107,7 +107,9 @@ def sliding_pendulum_blended(
     """
     system = SlidingPendulum()
     law = Sampled(_blended(system, kappa, kp, kd), period, delay)
-    return _moved(system, law, "Pendulum on a cart, its tip positioned: blended servo-constraints", "4.2.1")
+    return _moved(
+        system, law, title="Pendulum on a cart, its tip positioned: blended servo-constraints", section="4.2.1"
+    )
 
 
 def sliding_pendulum_periodic(
@@ -121,7 +123,7 @@ def sliding_pendulum_periodic(
     """
     system = SlidingPendulum()
     law = Sampled(Periodic(_blended(system, 1.0, kp, kd), k, l), period, delay)
-    return _moved(system, law, "Pendulum on a cart, its tip positioned: servo-constraints in turn", "5.3")
+    return _moved(system, law, title="Pendulum on a cart, its tip positioned: servo-constraints in turn", section="5.3")
 
 
 def _blended(system: SlidingPendulum, kappa: float, kp: float, kd: float) -> Blended:

@@ -81,7 +81,7 @@ def planar_stewart_path(duration: float = 2.0, kp: float = 100.0, kd: float = 20
         duration,
         kp,
         kd,
-        "Planar Stewart platform with four legs, following a path with least leg force",
+        title="Planar Stewart platform with four legs, following a path with least leg force",
     )
 
 
@@ -96,7 +96,7 @@ def stewart_path(duration: float = 2.0, kp: float = 100.0, kd: float = 20.0) -> 
         duration,
         kp,
         kd,
-        "Stewart platform following a path with all six degrees of freedom",
+        title="Stewart platform following a path with all six degrees of freedom",
     )
 
 
