@@ -52,7 +52,7 @@ class HybridMotionForce(ProjectedInverseDynamics):
         metric: Any = None,
         plant: System | None = None,
     ):
-        super().__init__(system, output, reference, kp, kd, metric=metric)  # pyright: ignore[reportCallIssue]
+        super().__init__(system, output, reference, kp, kd, metric=metric)
         self.rows, self.force = make_force_goal(system, force, "HybridMotionForce")
         self.kf, self.ki = make_gains("HybridMotionForce", len(self.rows), kf=kf, ki=ki)
         self.plant = plant

@@ -113,6 +113,8 @@ class ProjectedInverseDynamics(OutputTracking):
     Of all inputs that do the job it takes the smallest, in the chosen metric. Passive joints have no input.
     """
 
+    __init__ = OutputTracking.__init__
+
     def check(self, t: Scalar, q: Vector, v: Vector) -> None:
         name, outputs = type(self).__name__, self.output.names
         found = controllability(self.system, q, None, t)

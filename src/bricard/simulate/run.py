@@ -263,7 +263,7 @@ class _Adaptive(diffrax.PIDController):
     not because the motion needs it.
     """
 
-    def adapt_step_size(self, *args: Any) -> Any:
+    def adapt_step_size(self, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         keep, *rest, result = super().adapt_step_size(*args)
         return keep, *rest, diffrax.RESULTS.where(keep, diffrax.RESULTS.successful, result)
 
