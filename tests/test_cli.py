@@ -355,3 +355,28 @@ class TestProcess:
         assert "error: interrupted\nNothing was written." in rest
         assert "Traceback" not in rest
         assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
+
+
+class TestChart:
+    def test_draws_where_gains_are_stable(self, tmp_path):
+        target = tmp_path / "chart.png"
+        arguments = ["chart", "sliding-pendulum-blended", "--points", "12", "--q", "0,0", "-o", str(target)]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        assert "smallest spectral radius" in result.output
+        assert target.read_bytes().startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["slider-crank"], "has no controller to chart"),
+            (["sliding-pendulum-blended", "--x", "kp=3:1"], "from a smaller to a larger"),
+            (["sliding-pendulum-blended", "--x", "kp"], "write NAME=FROM:TO"),
+            (["sliding-pendulum-blended", "--x", "kd=0:1"], "two different parameters"),
+            (["sliding-pendulum-blended", "-o", "chart.txt"], "has to end in one of"),
+        ],
+    )
+    def test_bad_usage(self, arguments, message):
+        result = CliRunner().invoke(app, ["chart", *arguments])
+        assert result.exit_code == BAD_USAGE
+        assert message in " ".join(result.output.split())

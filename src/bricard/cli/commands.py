@@ -1,6 +1,7 @@
 """All commands, each in a file of its own; JAX takes a second to import, so none imports it before it needs it."""
 
 from bricard.cli import bench as bench
+from bricard.cli import chart as chart
 from bricard.cli import compare as compare
 from bricard.cli import info as info
 from bricard.cli import run as run

@@ -24,7 +24,7 @@ FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 class Usage(Exception):
     """Arguments that cannot be right: what is wrong, and what to do."""
 
-    def __init__(self, problem: str, advice: str = "`bricard run --help` explains the options."):
+    def __init__(self, problem: str, advice: str = "`bricard COMMAND --help` explains the options."):
         self.advice = advice
         super().__init__(problem)
 

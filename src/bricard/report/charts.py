@@ -23,6 +23,7 @@ def chart_figure(
     y_label: str,
     level: float = 1.0,
     best: tuple[float, float] | None = None,
+    best_value: float | None = None,
     title: str = "",
     z_label: str = "spectral radius",
     inside: str = "stable",
@@ -31,7 +32,8 @@ def chart_figure(
     """A heat map of `z` (len(y), len(x)) with the contour `z = level`; values above it are grey, and said to be so.
 
     `x`, `y` increase. What is NaN in `z` is hatched, and named in the legend; infinite values count as above the level.
-    `best` is a point to mark. The figure belongs to pyplot: `plt.show()` shows it.
+    `best` is a point to mark, `best_value` what it has there (by default that of the nearest point of the grid).
+    The figure belongs to pyplot: `plt.show()` shows it.
     """
     x, y, z = (np.asarray(a, dtype=float) for a in (x, y, z))
     _check(x, y, z, best)
@@ -51,7 +53,7 @@ def chart_figure(
             handles.append(_contour(axis, x, y, np.where(unknown, np.nan, z), level, z_label))
         handles.append(_surface(axis, x, y, unknown, "white", "not determined", hatch="/////"))
         if best is not None:
-            handles.append(_best(axis, x, y, z, best))
+            handles.append(_best(axis, x, y, z, best, best_value))
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
         axis.set_xlim(*_edges(x)[[0, -1]])
         axis.set_ylim(*_edges(y)[[0, -1]])
@@ -110,8 +112,8 @@ def _contour(axis: Axes, x: np.ndarray, y: np.ndarray, z: np.ndarray, level: flo
     return Line2D([], [], color=INK, linewidth=1.0, label=f"{z_label} = {level:g}")
 
 
-def _best(axis: Axes, x: np.ndarray, y: np.ndarray, z: np.ndarray, best: tuple[float, float]):
-    value = z[np.argmin(np.abs(y - best[1])), np.argmin(np.abs(x - best[0]))]
-    shown = f"best: {best[0]:.4g}, {best[1]:.4g}" + (f" ({value:.3g})" if np.isfinite(value) else "")
+def _best(axis: Axes, x: np.ndarray, y: np.ndarray, z: np.ndarray, best: tuple[float, float], best_value: float | None):
+    value = best_value if best_value is not None else z[np.argmin(np.abs(y - best[1])), np.argmin(np.abs(x - best[0]))]
+    shown = f"best: {best[0]:.4g}, {best[1]:.4g}" + (f" ({value:.4g})" if np.isfinite(value) else "")
     (mark,) = axis.plot(*best, "*", color=MARK, markeredgecolor="white", markeredgewidth=0.6, ms=11, ls="", label=shown)
     return mark

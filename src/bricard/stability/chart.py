@@ -110,6 +110,7 @@ class Chart:
                     y_label=y,
                     level=self.limit,
                     best=best,
+                    best_value=region.value,
                     title=name,
                     z_label=str(self.data["value"].attrs["long_name"]),
                 )
