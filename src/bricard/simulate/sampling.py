@@ -59,11 +59,15 @@ class Sampled(Controller):
 
     def start(self, t: Scalar, q: Vector, v: Vector) -> SampledMemory:
         """The first sample taken, and the inputs on their way as if the system had stood at its first state before."""
-        inner, queue = self.controller.start(t, q, v), []
-        for _ in range(self.delay + 1):
+
+        def look(inner: Memory, _: None) -> tuple[Memory, Vector]:
             u, inner = self.controller.step(t, q, v, inner, self.period)
-            queue.append(u)
-        return SampledMemory(inner, jnp.stack(queue), jnp.asarray(t, dtype=float))
+            return inner, u
+
+        # A loop, not `delay + 1` copies of the law to compile.
+        inner = jax.tree.map(lambda x: jnp.asarray(x, dtype=float), self.controller.start(t, q, v))
+        inner, queue = jax.lax.scan(look, inner, None, length=self.delay + 1)
+        return SampledMemory(inner, queue, jnp.asarray(t, dtype=float))
 
     def __call__(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> Vector:
         """The input held at the moment."""
