@@ -157,3 +157,12 @@ def other_addresses() -> set[str]:
     if sys.platform == "linux":
         found.add("127.0.0.2")  # all of 127.* is this machine
     return found - {"127.0.0.1"}
+
+
+def test_gains_of_a_law_with_its_own_constructor_can_be_moved():
+    example = br.gallery.load("sliding-pendulum-blended")
+    session = Session(example.system, example.q, example.v, example.t_end, dict(example.settings))
+    session.turn(session.knobs() | {"controller controller kp": 77.0})
+    moved, law = session.settings["controller"].controller, example.settings["controller"].controller
+    assert float(moved.kp) == 77.0
+    assert float(moved.kd) == float(law.kd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -153,6 +154,5 @@ def _numbers(thing: Any) -> dict[tuple[str, ...], float]:
 
 
 def _replaced(thing: Any, path: tuple[str, ...], value: float) -> Any:
-    first, *rest = path
-    new = _replaced(getattr(thing, first), tuple(rest), value) if rest else jnp.asarray(value, dtype=float)
-    return dataclasses.replace(thing, **{first: new})
+    # Not `dataclasses.replace`: a controller's constructor takes other arguments than its fields.
+    return eqx.tree_at(lambda x: functools.reduce(getattr, path, x), thing, jnp.asarray(value, dtype=float))
