@@ -227,7 +227,7 @@ class TestCompletion:
         return done.stdout.split()
 
     def test_models_and_options(self):
-        assert self.complete("bricard run slider") == ["slider-crank"]
+        assert self.complete("bricard run slider") == ["slider-crank", "slider-crank-driven"]
         assert "--output" in self.complete("bricard run slider-crank --ou")
         assert self.complete("bricard run slider-crank --method pro") == ["projection", "proximal"]
         assert self.complete("bricard run n-four-bar --set ") == [

@@ -66,13 +66,13 @@ class TestSaturation:
         close([error.max(), np.sqrt(np.mean(error**2))], [known["max_err"], known["rms_err"]], 1e-9)
 
     def test_switching_serves_the_outputs_in_turn(self, circle):
-        law = SaturationSwitching(circle[0], -0.06, 0.06, 0.04, 7)
+        law = SaturationSwitching(circle[0], [-0.06, -1.0], [0.06, 1.0], 0.04, 7)
         q, v = jnp.asarray(circle[1]), jnp.zeros(2)
         step = eqx.filter_jit(law.step)
         memory, served = law.start(0.0, q, v), []
         for i in range(40):
             u, memory = step(0.3 + 1e-3 * i, q, v, memory, 1e-3)
-            assert np.all(np.abs(u) <= 0.06)
+            assert np.all(np.abs(u) <= [0.06, 1.0])
             close(memory.saturated, [1.0, 0.0], 0.0)
             a = br.forward_dynamics(arm, q, v, u).acceleration
             at = br.control.response.response_now(arm, q, v, 0.0)

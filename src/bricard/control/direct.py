@@ -80,7 +80,7 @@ class DirectMethod(DigitalController):
                 [system.mass_matrix(q_new, after) @ (v_new - v) - period * force, position, rest, task]
             )
 
-        def newton(_: int, x: Vector) -> Vector:
+        def newton(_: Any, x: Vector) -> Vector:
             matrix, missing = jax.jacfwd(residual)(x), residual(x)
             columns = jnp.sqrt(jnp.sum(matrix**2, axis=0))
             columns = jnp.where(columns > 0.0, columns, 1.0)

@@ -74,7 +74,8 @@ def simulate(
     """
     name = type(system).__name__
     q, v = system.vector(q, "q"), system.vector(v, "v")
-    times = _save_times(name, t0, t_end, save)
+    with jax.ensure_compile_time_eval():  # numbers stay numbers under `jit`: digital controllers count on them
+        times = _save_times(name, t0, t_end, save)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
     controller = make_controller(system, u, controller)
     touching = checked_contacts(system, contacts)
@@ -253,7 +254,7 @@ def _step_controller(rtol, atol, dt, times: Array, samples: Array | None) -> dif
         norm=_state_norm,
     )
     # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
-    return diffrax.ClipStepSizeController(adaptive, step_ts=times if samples is None else jnp.union1d(times, samples))
+    return diffrax.ClipStepSizeController(adaptive, step_ts=times if samples is None else np.union1d(times, samples))
 
 
 class _Adaptive(diffrax.PIDController):

@@ -54,7 +54,8 @@ class Sampled(Controller):
         if problems:
             raise ModelError("Sampled", problems)
         self.controller = controller
-        self.period = jnp.asarray(period, dtype=float)
+        with jax.ensure_compile_time_eval():  # a number stays one under `jit`: it says how many samples a run has
+            self.period = jnp.asarray(period, dtype=float)
         self.delay = int(delay)
 
     def start(self, t: Scalar, q: Vector, v: Vector) -> SampledMemory:
@@ -103,4 +104,5 @@ class Sampled(Controller):
         nearest = np.round(count)
         on = (np.abs(count - nearest) < ON_SAMPLE) & (nearest > 0)
         times = np.where(on, times[0] + period * nearest, times)
-        return jnp.asarray(instants), jnp.asarray(times)
+        with jax.ensure_compile_time_eval():
+            return jnp.asarray(instants), jnp.asarray(times)
