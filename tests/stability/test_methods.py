@@ -31,7 +31,8 @@ def test_pendulum_hanging_and_standing(kind):
     else:
         system = doubled(br.gallery.load("pendulum-xy", l=0.7).system)
         hanging, standing, w = [0.0, -0.7], [0.0, 0.7], np.sqrt(9.81 / 0.7)
-    tangent, _ = agree(system, hanging)
+    # In absolute coordinates the slow tests compare the three; here one, to save compiling.
+    tangent = eigenvalues(system, hanging) if kind == "absolute" else agree(system, hanging)[0]
     assert_same(tangent.physical, np.array([-1j * w, 1j * w]), 1e-10)
     assert tangent.verdict == "marginal"
     upright = eigenvalues(system, standing)

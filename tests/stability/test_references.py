@@ -91,6 +91,7 @@ def test_sampled_sliding_pendulum(reference):
     assert_same(sampled_map(system, HANGING, Sampled(law, 0.03, 1)).physical, expected[np.abs(expected) > 1e-10], 1e-8)
 
 
+@pytest.mark.slow
 def test_margins_are_where_stability_ends():
     system, law = cart_and_tip(0.6, 115.6, 24.1)
     loop = Sampled(law, 0.03, 1)
@@ -107,6 +108,7 @@ OFF_REST = 1e-6 * np.array([0.7, -0.4, 0.5, 1.0])
 ACCURATE = {"rtol": 1e-11, "atol": 1e-17}
 
 
+@pytest.mark.slow
 def test_a_run_decays_as_its_eigenvalues_say():
     """From 1e-6 off rest, the nonlinear motion is the linear one to 1e-5 of it."""
     system, law = cart_and_tip(0.6, 115.6, 24.1)
@@ -118,6 +120,7 @@ def test_a_run_decays_as_its_eigenvalues_say():
     np.testing.assert_allclose(np.hstack([run.q, run.v]), expected, rtol=0, atol=1e-5 * 1e-6)
 
 
+@pytest.mark.slow
 def test_a_sampled_run_decays_as_its_map_says():
     system, law = cart_and_tip(0.6, 115.6, 24.1)
     loop = Sampled(law, 0.03, 1)
