@@ -33,6 +33,19 @@ def acroboter(kappa, kp, kd):
     return example, law
 
 
+class Cart(br.System):
+    """A mass with a force on it."""
+
+    coordinates = ("x",)
+    m: float = 2.0
+
+    def kinetic_energy(self, q, v, t):
+        return 0.5 * self.m * v @ v
+
+    def input_matrix(self, q, t):
+        return jnp.ones((1, 1))
+
+
 class PD(br.control.Controller):
     """`u = −kp q₀ − kd v₀ + integral`: a law with memory, its gain on the integral `ki`."""
 

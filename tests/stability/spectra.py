@@ -16,10 +16,10 @@ def assert_same(got, expected, tolerance):
     assert np.max(distance[linear_sum_assignment(distance)], initial=0.0) < tolerance
 
 
-def agree(system, q, u=None, controller=None, tolerance=1e-8):
+def agree(system, q, u=None, controller=None, tolerance=1e-8, v=None):
     """All three methods give the same (relative to the largest); spurious ones are as many as they must be."""
     tangent, sensitivity, pencil = (
-        eigenvalues(system, q, u=u, controller=controller, method=m) for m in ("tangent", "sensitivity", "pencil")
+        eigenvalues(system, q, v, u, controller=controller, method=m) for m in ("tangent", "sensitivity", "pencil")
     )
     size = max(1.0, np.max(np.abs(tangent.physical), initial=0.0))
     assert_same(sensitivity.physical, tangent.physical, tolerance * size)

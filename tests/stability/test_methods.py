@@ -11,20 +11,19 @@ from .loops import PD
 from .spectra import agree, assert_same, doubled
 
 
-def rod_in_space(end):
-    """A rod from a hinge to `end`; the hinge as constraints, the rod by a quaternion."""
+def rod_in_space():
+    """A rod that hangs from a hinge; the hinge as constraints, the rod by a quaternion."""
     m = br.Mechanism(gravity=(0, 0, -9.81))
-    m.body("rod", br.rod((0, 0, 0), end, mass=2.0, width=0.1))
+    m.body("rod", br.rod((0, 0, 0), (0, 0, -1.4), mass=2.0, width=0.1))
     m.revolute("hinge", m.ground, "rod", at=(0, 0, 0), axis=(0, 1, 0))
     return m.system(coordinates="absolute")
 
 
-@pytest.mark.parametrize("kind", ["x, y, twice", "x, y, angle", "absolute"])
+@pytest.mark.parametrize("kind", ["x, y, twice", "x, y, angle", pytest.param("absolute", marks=pytest.mark.slow)])
 def test_pendulum_hanging_and_standing(kind):
-    upside_down = None
     if kind == "absolute":
-        system, upside_down = rod_in_space((0, 0, -1.4)), rod_in_space((0, 0, 1.4))
-        hanging, standing = system.reference, upside_down.reference
+        system = rod_in_space()
+        hanging, standing = system.reference, [0, 0, 0.7, 0, 0, 1.0, 0]  # half a turn about y
         w = np.sqrt(9.81 * 0.7 / (1.4**2 / 3 + 0.1**2 / 12))
     elif kind == "x, y, angle":
         system = br.gallery.load("pendulum-xyt", l=0.7, J=0.2).system
@@ -32,11 +31,10 @@ def test_pendulum_hanging_and_standing(kind):
     else:
         system = doubled(br.gallery.load("pendulum-xy", l=0.7).system)
         hanging, standing, w = [0.0, -0.7], [0.0, 0.7], np.sqrt(9.81 / 0.7)
-    upside_down = upside_down or system
     tangent, _ = agree(system, hanging)
     assert_same(tangent.physical, np.array([-1j * w, 1j * w]), 1e-10)
     assert tangent.verdict == "marginal"
-    upright = eigenvalues(upside_down, standing)
+    upright = eigenvalues(system, standing)
     assert_same(upright.physical, np.array([-w, w]), 1e-10)
     assert upright.verdict == "unstable"
 

@@ -223,11 +223,11 @@ def check_rest(system: System, terms: LinearTerms) -> None:
 def check_steady(system: System, terms: LinearTerms, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:
     """A steady motion (a governor that spins) has constant coefficients only if nothing changes along it."""
     problem = ""
-    if system.has_chart:
+    if system.nq != system.nv:
         problem = "a chart such as quaternions turns along with the motion"
     else:
-        later = linear_terms(system, q + 0.1 * v, v, u, t + 0.1)
-        same = ("mass", "damping", "stiffness", "inputs", "matrix", "drift", "acceleration")
+        later = linear_terms(system, q + 0.1 * system.qdot(q, v), v, u, t + 0.1)
+        same = ("chart", "mass", "damping", "stiffness", "inputs", "matrix", "drift", "acceleration")
         for name in same:
             now, then = (np.asarray(getattr(x, name)) for x in (terms, later))
             if np.max(np.abs(then - now), initial=0.0) > REST_TOLERANCE * (1.0 + np.max(np.abs(now), initial=0.0)):

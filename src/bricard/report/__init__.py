@@ -1,6 +1,8 @@
 """From a run to a picture: one self-contained HTML page, static figures, a table."""
 
+from bricard.report.charts import Panel as Panel
 from bricard.report.charts import chart_figure as chart_figure
+from bricard.report.charts import chart_panels as chart_panels
 from bricard.report.page import write_report as write_report
 from bricard.report.paths import path_figure as path_figure
 from bricard.report.singular import singular_positions as singular_positions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,22 @@ from bricard.report.style import INK, MARK, PALE, SOFT, STYLE, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+
+ABREAST = 4
+"""Charts in one row of a figure."""
+
+
+class Panel(NamedTuple):
+    """One heat map of several."""
+
+    title: str
+    z: Any
+    """(len(y), len(x))."""
+    best: tuple[float, float] | None = None
+    """A point to mark."""
+    best_value: float | None = None
+    """What it has there (by default that of the nearest point of the grid)."""
 
 
 def chart_figure(
@@ -35,37 +51,97 @@ def chart_figure(
     `best` is a point to mark, `best_value` what it has there (by default that of the nearest point of the grid).
     The figure belongs to pyplot: `plt.show()` shows it.
     """
-    x, y, z = (np.asarray(a, dtype=float) for a in (x, y, z))
-    _check(x, y, z, best)
+    return chart_panels(
+        x,
+        y,
+        [Panel(title, z, best, best_value)],
+        x_label=x_label,
+        y_label=y_label,
+        level=level,
+        z_label=z_label,
+        inside=inside,
+        outside=outside,
+    )
+
+
+def chart_panels(
+    x: Any,
+    y: Any,
+    panels: Sequence[Panel],
+    *,
+    x_label: str,
+    y_label: str,
+    level: float = 1.0,
+    z_label: str = "spectral radius",
+    inside: str = "stable",
+    outside: str = "unstable",
+) -> Figure:
+    """Several charts of the same `x`, `y` side by side in one figure, with the same colours; see `chart_figure`."""
+    x, y = (np.asarray(a, dtype=float) for a in (x, y))
+    panels = [p._replace(z=np.asarray(p.z, dtype=float)) for p in panels]
+    if not panels:
+        raise ModelError("chart", ["there is nothing to draw"])
+    for panel in panels:
+        _check(x, y, panel)
+    lows = [float(np.min(p.z[p.z <= level])) for p in panels if np.any(p.z <= level)]
+    low = min(lows, default=level)
+    labels = _Labels(x_label, y_label, z_label, inside, outside)
+    # A flat chart still needs a range for its colours.
+    colours = (low if low < level else level - 1.0, level)
     plt = pyplot("chart")
-    unknown, above = np.isnan(z), z > level
+    columns = min(len(panels), ABREAST)
+    rows = -(-len(panels) // columns)
     with plt.rc_context(STYLE | {"axes.grid": False}):
-        figure, axis = plt.subplots(figsize=(4.6, 3.7), layout="constrained")
-        good = np.ma.masked_where(unknown | above, z)
-        handles: list[Any] = [_surface(axis, x, y, above & ~unknown, PALE, outside)]
-        if good.count():
-            low = float(good.min())
-            # A flat chart still needs a range for its colours.
-            limits = {"vmin": low if low < level else level - 1.0, "vmax": level}
-            image = axis.pcolormesh(x, y, good, shading="nearest", cmap="viridis", rasterized=True, **limits)
-            figure.colorbar(image, ax=axis, label=z_label, pad=0.02)
-        if np.any(above & ~unknown) and good.count():
-            handles.append(_contour(axis, x, y, np.where(unknown, np.nan, z), level, z_label))
-        handles.append(_surface(axis, x, y, unknown, "white", "not determined", hatch="/////"))
-        if best is not None:
-            handles.append(_best(axis, x, y, z, best, best_value))
-        axis.set(xlabel=x_label, ylabel=y_label, title=title)
-        axis.set_xlim(*_edges(x)[[0, -1]])
-        axis.set_ylim(*_edges(y)[[0, -1]])
-        shown = [h for h in handles if h is not None]
-        note = "" if good.count() else f"{inside} nowhere in this range"
-        if shown or note:
-            figure.legend(handles=shown, loc="outside lower left", ncols=2, title=note or None, alignment="left")
+        figure = plt.figure(figsize=(4.6 * columns, 3.7 * rows), layout="constrained")
+        if len(panels) == 1:
+            _draw(figure, x, y, panels[0], colours, labels)
+        else:
+            places = figure.subfigures(rows, columns, squeeze=False).ravel()
+            for place, panel in zip(places, panels, strict=False):
+                _draw(place, x, y, panel, colours, labels)
     return figure
 
 
-def _check(x: np.ndarray, y: np.ndarray, z: np.ndarray, best: tuple[float, float] | None) -> None:
-    problems = []
+class _Labels(NamedTuple):
+    x: str
+    y: str
+    z: str
+    inside: str
+    outside: str
+
+
+def _draw(
+    figure: Figure | SubFigure,
+    x: np.ndarray,
+    y: np.ndarray,
+    panel: Panel,
+    colours: tuple[float, float],
+    labels: _Labels,
+) -> None:
+    axis, z, level = figure.subplots(), panel.z, colours[1]
+    unknown, above = np.isnan(z), z > level
+    good = np.ma.masked_where(unknown | above, z)
+    handles: list[Any] = [_surface(axis, x, y, above & ~unknown, PALE, labels.outside)]
+    if good.count():
+        limits = dict(zip(("vmin", "vmax"), colours, strict=True))
+        image = axis.pcolormesh(x, y, good, shading="nearest", cmap="viridis", rasterized=True, **limits)
+        figure.colorbar(image, ax=axis, label=labels.z, pad=0.02)
+    if np.any(above & ~unknown) and good.count():
+        handles.append(_contour(axis, x, y, np.where(unknown, np.nan, z), level, labels.z))
+    handles.append(_surface(axis, x, y, unknown, "white", "not determined", hatch="/////"))
+    if panel.best is not None:
+        handles.append(_best(axis, x, y, z, panel.best, panel.best_value))
+    axis.set(xlabel=labels.x, ylabel=labels.y, title=panel.title)
+    axis.set_xlim(*_edges(x)[[0, -1]])
+    axis.set_ylim(*_edges(y)[[0, -1]])
+    shown = [h for h in handles if h is not None]
+    note = "" if good.count() else f"{labels.inside} nowhere in this range"
+    if shown or note:
+        figure.legend(handles=shown, loc="outside lower left", ncols=2, title=note or None, alignment="left")
+
+
+def _check(x: np.ndarray, y: np.ndarray, panel: Panel) -> None:
+    problems, z, best = [], panel.z, panel.best
     for name, axis in (("x", x), ("y", y)):
         if axis.ndim != 1 or len(axis) < 2 or not np.all(np.isfinite(axis)) or np.any(np.diff(axis) <= 0.0):
             problems.append(f"{name}: at least two finite, increasing numbers, not an array of shape {axis.shape}")

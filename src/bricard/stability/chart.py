@@ -41,8 +41,12 @@ class StableRegion:
     """Number of separate stable regions that the grid shows."""
     on_edge: bool
     """Whether the best point is on the edge of the grid, so that a better one may lie beyond."""
-    missed: int
-    """Of `CHECKS` points between stable grid points, how many are not stable: islands that the grid misses."""
+    missed: int | None
+    """Of `CHECKS` points between stable grid points, how many are not stable: islands that the grid misses.
+
+    None if that was not checked: the law is not linear in the parameters or the system changes with them (dear to
+    evaluate), or no cell of the grid has four stable corners.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,39 +87,32 @@ class Chart:
                 lines.append(f"{name}: no stable point in this range; the smallest {kind} is {r.value:.6g} at {where}")
                 continue
             many = f" in {r.pieces} pieces" if r.pieces > 1 else ""
-            islands = f"; {r.missed} of {CHECKS} points in between are unstable: refine" if r.missed else ""
+            islands = "; not checked between the points of the grid"
+            if r.missed is not None:
+                islands = f"; {r.missed} of {CHECKS} points in between are unstable: refine" if r.missed else ""
             lines.append(f"{name}: stable area {r.area:.5g}{many}, smallest {kind} {r.value:.6g} at {where}{islands}")
         return "\n".join([*lines, f"Islands smaller than the grid's steps of {dx:.3g} by {dy:.3g} may be missed."])
 
     def plot(self) -> Any:
-        """Contours of the value with the limit of stability, a matplotlib figure for each loop (extra `plot`).
-
-        One figure, or a tuple of them.
-        """
-        from bricard.report.charts import chart_figure
+        """Contours of the value and the limit of stability, loops side by side: a matplotlib figure (extra `plot`)."""
+        from bricard.report.charts import Panel, chart_panels
 
         x, y = self.axes
-        made = []
+        panels = []
         for name, region in self.regions.items():
             z = np.asarray(self.data["value"].sel(loop=name))
             # Far beyond the limit a chart has nothing to say; values there would drown the rest.
             shown = np.minimum(z, self.limit + max(1.0, abs(region.value)))
-            best = region.best if region.stable else None
-            made.append(
-                chart_figure(
-                    np.asarray(self.data[x]),
-                    np.asarray(self.data[y]),
-                    shown,
-                    x_label=x,
-                    y_label=y,
-                    level=self.limit,
-                    best=best,
-                    best_value=region.value,
-                    title=name,
-                    z_label=str(self.data["value"].attrs["long_name"]),
-                )
-            )
-        return made[0] if len(made) == 1 else tuple(made)
+            panels.append(Panel(name, shown, region.best if region.stable else None, region.value))
+        return chart_panels(
+            np.asarray(self.data[x]),
+            np.asarray(self.data[y]),
+            panels,
+            x_label=x,
+            y_label=y,
+            level=self.limit,
+            z_label=str(self.data["value"].attrs["long_name"]),
+        )
 
     def show(self) -> None:
         """Open the picture in a window."""
@@ -125,20 +122,12 @@ class Chart:
         plt.show()
 
     def save(self, path: str | Path) -> Path:
-        """Write the values to a NetCDF file (`.nc`), or the picture (`.png`, `.svg`, `.pdf`); returns its path.
-
-        Of several loops each has a picture, its name added to the path.
-        """
+        """Write the values to a NetCDF file (`.nc`), or the picture (`.png`, `.svg`, `.pdf`); returns its path."""
         path = Path(path)
         if path.suffix == ".nc":
             self.data.to_netcdf(path)
-            return path
-        figures = self.plot()
-        if not isinstance(figures, tuple):
-            figures.savefig(path)
-            return path
-        for name, figure in zip(self.regions, figures, strict=True):
-            figure.savefig(path.with_stem(f"{path.stem}-{name}"))
+        else:
+            self.plot().savefig(path)
         return path
 
 
@@ -289,13 +278,13 @@ def descend(
     return point * scale, value
 
 
-def _missed(family: Family, x: np.ndarray, y: np.ndarray, stable: np.ndarray) -> int:
-    """Unstable points, of `CHECKS` random ones, in cells whose corners are all stable."""
+def _missed(family: Family, x: np.ndarray, y: np.ndarray, stable: np.ndarray) -> int | None:
+    """Unstable points, of `CHECKS` random ones, in cells whose corners are all stable; None if not checked."""
     cells = stable[1:, 1:] & stable[1:, :-1] & stable[:-1, 1:] & stable[:-1, :-1]
     rows, columns = np.nonzero(cells)
-    if len(rows) == 0 or len(set(range(2)) - set(family.affine)) > 0:
-        # A law that is not linear in its parameters is dear to evaluate: only what the grid says.
-        return 0
+    dear = family.moves_system or set(family.affine) != {0, 1}  # each point is linearised anew
+    if len(rows) == 0 or dear:
+        return None
     rng = np.random.default_rng(0)
     pick = rng.integers(len(rows), size=CHECKS)
     part = rng.uniform(size=(CHECKS, 2))

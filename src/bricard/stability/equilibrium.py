@@ -77,6 +77,7 @@ def equilibrium(
     free: str | Sequence[str] | None = None,
     output: Any = None,
     value: VectorLike | None = None,
+    v: VectorLike | None = None,
     t: ArrayLike = 0.0,
 ) -> Equilibrium:
     """The equilibrium near `q_guess`: static balance on the constraints, whether it is stable or not.
@@ -84,6 +85,7 @@ def equilibrium(
     - `u` (nu,): inputs, zero by default. `free` names those that may be chosen (as small a change as possible).
     - `hold`: coordinates to be kept as guessed. Inputs then have to hold them: all are free unless `u` is given.
     - `output`, `value`: trim, so that the output (a function of `q`, a sensor, coordinates) has this value.
+    - `v` (nv,): of a steady motion, such as that of a governor that spins; rest by default. Where nothing accelerates.
 
     Raises `EquilibriumError` with the nearest state and the acceleration left there if there is none.
     """
@@ -114,7 +116,8 @@ def equilibrium(
             raise ModelError("equilibrium", [f"value has shape {wanted.shape} for {len(made.names)} outputs"])
         task = _Task(made, wanted)
     t = jnp.asarray(t, dtype=float)
-    found, off, missed = _find(system, q, start, jnp.asarray(free_q), jnp.asarray(free_u), task, t)
+    velocity = system.vector(jnp.zeros(system.nv) if v is None else v, "v")
+    found, off, missed = _find(system, q, velocity, start, jnp.asarray(free_q), jnp.asarray(free_u), task, t)
     _check(system, found, off, missed, held, chosen)
     return found
 
@@ -135,12 +138,12 @@ def equilibria(
 
 
 def _find(
-    system: System, guess: Vector, u: Vector, free_q: Vector, free_u: Vector, task: _Task | None, t: Array
+    system: System, guess: Vector, v: Vector, u: Vector, free_q: Vector, free_u: Vector, task: _Task | None, t: Array
 ) -> tuple[Equilibrium, Vector, Vector]:
     """The equilibrium, how far it is off the constraints and off the task."""
     guess = system.normalize(guess)
     units, rows = _units(system, guess, t)
-    asked = _Asked(guess, u, free_q, free_u, task, units, rows, t)
+    asked = _Asked(guess, v, u, free_q, free_u, task, units, rows, t)
     size = system.nq + system.nu + units.rows.shape[0]
 
     @functools.lru_cache(maxsize=4)
@@ -171,6 +174,7 @@ class _Asked(NamedTuple):
     """What is asked for: a guess, what may be changed, and the units of residuals."""
 
     guess: Vector
+    v: Vector
     u: Vector
     free_q: Vector
     free_u: Vector
@@ -195,12 +199,12 @@ def _units(system: System, q: Vector, t: Scalar) -> tuple[Scales, Vector]:
 @eqx.filter_jit
 def _residual(system: System, asked: _Asked, x: Vector) -> tuple[Vector, Float[Array, "k n"]]:
     """Unbalanced forces, constraints and task, in good units; and their derivatives."""
-    t, rest, units = asked.t, jnp.zeros(system.nv), asked.units
+    t, v, units = asked.t, asked.v, asked.units
 
     def residual(step: Vector) -> Vector:
         q, inputs = asked.state(system, x + step)
         multipliers = (x + step)[system.nq + system.nu :] / units.rows
-        force = system.bias(q, rest, t) - system.applied_force(q, rest, t) - system.input_matrix(q, t) @ inputs
+        force = system.bias(q, v, t) - system.applied_force(q, v, t) - system.input_matrix(q, t) @ inputs
         parts = [(force - multipliers @ system.constraint_matrix(q, t)) * units.columns]
         parts.append(system.constraints(q, t) / asked.rows)
         if asked.task is not None:
@@ -213,7 +217,7 @@ def _residual(system: System, asked: _Asked, x: Vector) -> tuple[Vector, Float[A
 @eqx.filter_jit
 def _outcome(system: System, asked: _Asked, x: Vector) -> tuple[Equilibrium, Vector, Vector]:
     q, u = asked.state(system, x)
-    dynamics = solve(state_problem(system, q, jnp.zeros(system.nv), u, asked.t), Gauss())
+    dynamics = solve(state_problem(system, q, asked.v, u, asked.t), Gauss())
     found = Equilibrium(
         q=q,
         u=u,
