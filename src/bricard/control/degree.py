@@ -45,7 +45,9 @@ def is_flat(system: System, output: Any, q: VectorLike, v: VectorLike | None = N
     """Whether the outputs and their derivatives determine the whole motion: no internal dynamics are left."""
     found = _degrees(system, output, q, v, t)
     whole = internal_states(system, output, q, v, t) == 0
-    return whole and bool(np.linalg.matrix_rank(found.rows, tol=1e-9 * np.max(np.abs(found.rows))) == len(found.degrees))
+    return whole and bool(
+        np.linalg.matrix_rank(found.rows, tol=1e-9 * np.max(np.abs(found.rows))) == len(found.degrees)
+    )
 
 
 def internal_states(

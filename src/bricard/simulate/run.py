@@ -254,7 +254,8 @@ def _step_controller(rtol, atol, dt, times: Array, samples: Array | None) -> dif
         norm=_state_norm,
     )
     # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
-    return diffrax.ClipStepSizeController(adaptive, step_ts=times if samples is None else np.union1d(times, samples))
+    stops = times if samples is None else jnp.asarray(np.union1d(times, samples))
+    return diffrax.ClipStepSizeController(adaptive, step_ts=stops)
 
 
 class _Adaptive(diffrax.PIDController):
