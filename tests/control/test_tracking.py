@@ -117,6 +117,7 @@ class TestErrorDynamics:
         e, rate = prr_task(example.q) - prr_path(0.0), -jax.jvp(prr_path, (0.0,), (1.0,))[1]
         close(run.signals["error"], error_at(run.t, e, rate, self.KP, self.KD), 1e-8)
 
+    @pytest.mark.slow
     def test_platform(self):
         """At states all over: three legs drive three coordinates of the platform exactly as wanted."""
         example = br.gallery.load("planar-stewart")

@@ -10,6 +10,8 @@ import bricard as br
 from bricard.gallery.compass_walker import Walker, limit_cycle
 from bricard.gallery.rocking_block import rocking_block
 
+pytestmark = pytest.mark.slow  # compiles for minutes
+
 
 def impacts(run):
     return [e for e in run.events if e.kind == "impact"]

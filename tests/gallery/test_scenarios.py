@@ -7,6 +7,8 @@ import pytest
 import bricard as br
 from bricard.control import Controller
 
+pytestmark = pytest.mark.slow  # compiles for minutes
+
 SYSTEMS = br.gallery.names(scenarios=False)
 SCENARIOS = tuple(name for name in br.gallery.names() if name not in SYSTEMS)
 

@@ -9,6 +9,8 @@ import bricard as br
 from bricard.system import System
 from tests.mechanism.conftest import KINDS, in_three_kinds
 
+pytestmark = pytest.mark.slow  # compiles for minutes
+
 JOINTS = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "helical", "fixed", "free")
 
 

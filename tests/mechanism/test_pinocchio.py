@@ -5,6 +5,8 @@ import pytest
 
 from tests.mechanism.random_trees import KINDS, SCREWS, random_tree
 
+pytestmark = pytest.mark.slow  # compiles for minutes
+
 pin = pytest.importorskip("pinocchio")  # no wheels for Windows
 
 BALL = ("qx", "qy", "qz", "qw"), ("wx", "wy", "wz")

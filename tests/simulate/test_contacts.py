@@ -11,6 +11,8 @@ import bricard as br
 from bricard.errors import ModelError, SimulationError
 from bricard.gallery.bouncing_ball import Ball, bouncing_ball, floor_gap
 
+pytestmark = pytest.mark.slow  # compiles for minutes
+
 G = 9.81
 
 

@@ -45,7 +45,7 @@ class HybridMotionForce(ProjectedInverseDynamics):
         reference: Any,
         kp: Any,
         kd: Any,
-        force: Mapping[str, Any],
+        force: Any,
         kf: Any = 0.0,
         ki: Any = 0.0,
         *,

@@ -6,7 +6,6 @@ With `M = WWᵀ` and `Λ = A W⁻ᵀ`, an orthogonal `V = [V₁ V₂]` splits `W
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -62,7 +61,7 @@ class QuasiVelocityTracking(Controller):
         reference: Any,
         kp: Any,
         kd: Any,
-        force: Mapping[str, Any] | None = None,
+        force: Any = None,
         *,
         skew: bool = True,
     ):
