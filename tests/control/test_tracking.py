@@ -305,8 +305,24 @@ class TestBadInput:
             br.simulate(self.system, [0.0, 0.1], [0.0, 0.0], 1.0, controller=law)
 
 
-def test_gains_can_be_batched_and_differentiated():
-    """The tracking error of a run over gains: `vmap` and `grad` against single runs and finite differences."""
+@pytest.mark.slow
+def test_gains_and_patterns_can_be_batched():
+    """Runs over gains and switching patterns by `vmap` against single runs."""
+    system = br.gallery.load("sliding-pendulum").system
+
+    def end(kp, pattern):
+        law = Periodic(Blended(system, tip, "cart", 0.1, kp, 24.0, 0.5), pattern=pattern)
+        run = br.simulate(system, [0.01, 0.0], [0.0, 0.0], 0.15, controller=Sampled(law, 0.03, 1), save=2)
+        return jnp.concatenate([run.q[-1], run.v[-1]])
+
+    gains, patterns = jnp.array([50.0, 110.0]), jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])
+    together = jax.jit(jax.vmap(end))(gains, patterns)
+    for i in range(2):
+        close(together[i], end(gains[i], patterns[i]), 1e-9)
+
+
+def test_gains_can_be_differentiated():
+    """The tracking error of a sampled run over gains: `grad` against finite differences."""
     system = br.gallery.load("sliding-pendulum").system
 
     def cost(kp, kd):

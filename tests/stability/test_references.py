@@ -133,7 +133,7 @@ def test_a_sampled_run_decays_as_its_map_says():
         expected.append(found.spectrum.loop.model.embed @ state[:4])
     times = 0.03 * np.arange(13)
     run = br.simulate(system, OFF_REST[:2], OFF_REST[2:], 0.36, controller=loop, save=times, **ACCURATE)
-    np.testing.assert_allclose(np.hstack([run.q, run.v]), expected, rtol=0, atol=1e-5 * 1e-6)
+    np.testing.assert_allclose(np.hstack([run.q, run.v]), expected, rtol=0, atol=1e-6 * 1e-6)
 
 
 # -- a platform on cables ------------------------------------------------------------------------------------------

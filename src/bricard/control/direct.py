@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from bricard.control.output import Output, make_output
 from bricard.control.reference import Reference, make_reference
-from bricard.control.tracking import Gain, apply_gain, make_gains
+from bricard.control.tracking import Gain, apply_gain, followed, make_gains
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
 from bricard.simulate.controller import DigitalController
@@ -96,5 +96,4 @@ class DirectMethod(DigitalController):
         return u + jnp.linalg.solve(inputs.T @ inputs, inputs.T @ feedback), after
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Desired) -> dict[str, Array]:
-        y, wanted = self.output.value(self.system, q, t), self.reference(t)
-        return {"output": y, "reference": wanted, "error": y - wanted, "desired q": memory[0]}
+        return followed(self.system, self.output, self.reference, t, q) | {"desired q": memory[0]}

@@ -20,7 +20,7 @@ from bricard.control.force import check_force_goal, make_force_goal
 from bricard.control.output import Output, make_output
 from bricard.control.reference import Reference, make_reference
 from bricard.control.response import freedom
-from bricard.control.tracking import Gain, apply_gain, make_gains
+from bricard.control.tracking import Gain, apply_gain, followed, make_gains
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
 from bricard.simulate.controller import Controller, Memory
@@ -166,13 +166,8 @@ class QuasiVelocityTracking(Controller):
         return least_effort(matrix, target, inputs.T @ inputs)
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
-        y, wanted = self.output.value(self.system, q, t), self.reference(t)
-        return {
-            "output": y,
-            "reference": wanted,
-            "error": y - wanted,
-            "composite error": self.composite_error(t, q, v),
-        }
+        shown = followed(self.system, self.output, self.reference, t, q)
+        return shown | {"composite error": self.composite_error(t, q, v)}
 
 
 def _christoffel(system: System, q: Vector, v: Vector, t: Scalar) -> Float[Array, "n n"]:

@@ -100,8 +100,7 @@ class OutputTracking(Controller):
         return found.u, found.shortfall
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
-        y, wanted = self.output.value(self.system, q, t), self.reference(t)
-        shown = {"output": y, "reference": wanted, "error": y - wanted}
+        shown = followed(self.system, self.output, self.reference, t, q)
         if self.limits is not None:
             shown["shortfall"] = self._inputs(t, q, v)[1]
         return shown
@@ -135,18 +134,8 @@ class ServoConstraint(OutputTracking):
     `task` is the output. Whether the internal dynamics are stable depends on it: see `br.stability`.
     """
 
-    def __init__(
-        self,
-        system: System,
-        task: Any,
-        reference: Any,
-        kp: Any,
-        kd: Any,
-        *,
-        metric: Any = None,
-        limits: Limits | None = None,
-    ):
-        super().__init__(system, task, reference, kp, kd, metric=metric, limits=limits)
+    def __init__(self, system: System, task: Any, reference: Any, kp: Any, kd: Any, **settings: Any):
+        super().__init__(system, task, reference, kp, kd, **settings)
 
 
 class Blended(ServoConstraint):
@@ -161,9 +150,7 @@ class Blended(ServoConstraint):
         kp: Any,
         kd: Any,
         kappa: ArrayLike,
-        *,
-        metric: Any = None,
-        limits: Limits | None = None,
+        **settings: Any,
     ):
         first, second = make_output(system, task, "Blended"), make_output(system, stabilizer, "Blended")
         problems = []
@@ -174,7 +161,7 @@ class Blended(ServoConstraint):
         if problems:
             raise ModelError("Blended", problems)
         blend = BlendedOutput(first, second, jnp.asarray(kappa, dtype=float))
-        super().__init__(system, blend, reference, kp, kd, metric=metric, limits=limits)
+        super().__init__(system, blend, reference, kp, kd, **settings)
 
     def with_kappa(self, kappa: ArrayLike) -> Blended:
         """The same law with another blending factor."""
@@ -204,6 +191,12 @@ class TrajectoryConstraint(OutputTracking):
 def computed_torque(system: System, reference: Any, kp: Any, kd: Any, **settings: Any) -> ProjectedInverseDynamics:
     """For an open chain: every coordinate follows its reference. `settings` as for `ProjectedInverseDynamics`."""
     return ProjectedInverseDynamics(system, make_output(system, system.coordinates), reference, kp, kd, **settings)
+
+
+def followed(system: System, output: Output, reference: Reference, t: Scalar, q: Vector) -> dict[str, Array]:
+    """The output, its reference and the difference: what every law that follows one shows."""
+    y, wanted = output.value(system, q, t), reference(t)
+    return {"output": y, "reference": wanted, "error": y - wanted}
 
 
 def apply_gain(gain: Gain, x: Float[Array, " p"]) -> Float[Array, " p"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -29,9 +30,9 @@ class Controller(eqx.Module):
         """The memory at the start of a run."""
         return jnp.zeros(0)
 
+    @abstractmethod
     def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
         """The inputs."""
-        raise NotImplementedError
 
     def rate(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Memory:
         """Time derivative of the memory."""
@@ -62,8 +63,9 @@ class DigitalController(Controller):
     def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
         raise ModelError(type(self).__name__, ["works sample by sample: use br.control.Sampled(law, period)"])
 
+    @abstractmethod
     def step(self, t: Scalar, q: Vector, v: Vector, memory: Memory, period: Scalar) -> tuple[Vector, Memory]:
-        raise NotImplementedError
+        """The inputs, and the memory `period` seconds later."""
 
 
 class ConstantInput(Controller):
