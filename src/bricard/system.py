@@ -122,17 +122,17 @@ class System(eqx.Module):
     @property
     def nu(self) -> int:
         """Number of inputs."""
-        return self._shape(lambda q, v, t: self.input_matrix(q, t))[-1]
+        return self._shape("input_matrix")[-1]
 
     @property
     def n_constraints(self) -> int:
         """Number of constraint rows, redundant ones counted."""
-        return self._shape(self.constraint_rate)[0]
+        return self._shape("constraint_rate")[0]
 
     @property
     def n_holonomic(self) -> int:
         """Number of rows of `constraints`."""
-        return self._shape(lambda q, v, t: self.constraints(q, t))[0]
+        return self._shape("constraints")[0]
 
     @property
     def has_chart(self) -> bool:
@@ -190,13 +190,9 @@ class System(eqx.Module):
 
     def vector(self, q: Any, kind: str = "q") -> Vector:
         """`q`, `v` or `u` as a checked array of the right length."""
-        sizes = {
-            "q": (self.nq, self.coordinates),
-            "v": (self.nv, self.velocity_names),
-            "u": (self.nu, self.input_names),
-        }
-        size, labels = sizes[kind]
-        return as_vector(q, size, f"{type(self).__name__}: {kind}", labels)
+        labels = {"q": "coordinates", "v": "velocity_names", "u": "input_names"}[kind]
+        names = getattr(self, labels)
+        return as_vector(q, len(names), f"{type(self).__name__}: {kind}", names)
 
     def _chart_force(self, q: Vector, v: Vector, p: Vector) -> Vector:
         """The Boltzmann–Hamel term `γ(v, ·)ᵀ p`, with `N γ(v, w) = D(N w)·N v − D(N v)·N w`."""
@@ -210,8 +206,18 @@ class System(eqx.Module):
 
         return jax.grad(bracket)(jnp.zeros_like(v))
 
-    def _shape(self, function: Callable) -> tuple[int, ...]:
-        return jax.eval_shape(function, *self._abstract_state()).shape
+    def remembered(self, what: str, find: Callable[[], Any]) -> Any:
+        """What `find` says about this system, asked once: systems do not change."""
+        known = vars(self).setdefault("_known", {})
+        if what not in known:
+            known[what] = find()
+        return known[what]
+
+    def _shape(self, of: str) -> tuple[int, ...]:
+        """Shape of what a method returns; tracing takes milliseconds."""
+        q, v, t = self._abstract_state()
+        arguments = (q, v, t) if of == "constraint_rate" else (q, t)
+        return self.remembered(f"shape of {of}", lambda: jax.eval_shape(getattr(self, of), *arguments).shape)
 
     def _abstract_state(self) -> tuple[jax.ShapeDtypeStruct, ...]:
         return tuple(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((self.nq,), (self.nv,), ()))

@@ -124,7 +124,11 @@ def inverse_dynamics(
 
 def check_motion_determined(system: System, q: Vector, t: Scalar) -> None:
     """Raise `UndeterminedMotionError` if a motion that the constraints allow has no inertia; names the motion."""
-    inertia, motion = _least_inertia(system, q, t)
+    refuse_undetermined(system, q, *least_inertia(system, q, t))
+
+
+def refuse_undetermined(system: System, q: Vector, inertia: Float[Array, ""], motion: Vector) -> None:
+    """Raise `UndeterminedMotionError` if what `least_inertia` found is none."""
     if not np.isfinite(float(inertia)):
         raise ModelError(type(system).__name__, [f"the mass matrix or the constraints are not finite at q = {_row(q)}"])
     if float(inertia) < INERTIA_TOLERANCE:
@@ -140,7 +144,7 @@ def check_motion_determined(system: System, q: Vector, t: Scalar) -> None:
 
 
 @eqx.filter_jit
-def _least_inertia(system: System, q: Vector, t: Scalar) -> tuple[Float[Array, ""], Vector]:
+def least_inertia(system: System, q: Vector, t: Scalar) -> tuple[Float[Array, ""], Vector]:
     """Smallest inertia among admissible motions, and the motion, in units of the diagonal of `M`."""
     problem = Problem.from_matrices(
         system.mass_matrix(q, t),

@@ -59,18 +59,21 @@ def state_problem(
     """The problem at a state. A simulation passes the `variation` of its start, which spares computing it."""
     phi = system.constraints(q, t)
     rate = system.constraint_rate(q, v, t)
-    force = system.applied_force(q, v, t) - system.bias(q, v, t)
-    if u.shape[0]:
-        force = force + system.input_matrix(q, t) @ u
     return Problem(
         mass=system.mass_matrix(q, t),
-        force=force,
+        force=applied_force(system, q, v, u, t),
         matrix=system.constraint_matrix(q, t),
         target=system.constraint_acceleration(q, v, t),
         position_error=jnp.concatenate([phi, jnp.zeros(rate.shape[0] - phi.shape[0])]),
         velocity_error=rate,
         variation=row_variation(system, q, t) if variation is None else variation,
     )
+
+
+def applied_force(system: System, q: Vector, v: Vector, u: Vector, t: Scalar) -> Vector:
+    """`f + H u − h`: all forces but those of the constraints."""
+    force = system.applied_force(q, v, t) - system.bias(q, v, t)
+    return force + system.input_matrix(q, t) @ u if u.shape[0] else force
 
 
 class Scales(NamedTuple):
@@ -86,15 +89,24 @@ def scales(mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Fl
     A row is compared with its own length and with its change nearby, so that a row that vanishes at a dead point stays
     small instead of being blown up to rounding noise of length 1.
     """
-    diagonal = jnp.abs(jnp.diagonal(mass))
+    columns = unit_columns(jnp.diagonal(mass))
+    squares = jnp.sum((matrix * columns[None, :]) ** 2 + (variation * columns[None, :]) ** 2, axis=1)
+    return jax.lax.stop_gradient(Scales(unit_rows(squares), columns))
+
+
+def unit_columns(diagonal: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Units of velocities, from the diagonal of `M`."""
+    diagonal = jnp.abs(diagonal)
     largest = jnp.max(diagonal, initial=0.0)
     # Motions without inertia of their own (a slender rod about itself) are measured by the largest one: a smaller unit
     # would let them dominate the rows.
     massless = diagonal <= 1e-9 * largest
-    columns = 1.0 / jnp.sqrt(jnp.where(massless, jnp.where(largest > 0.0, 0.1 * largest, 1.0), diagonal))
-    squares = jnp.sum((matrix * columns[None, :]) ** 2 + (variation * columns[None, :]) ** 2, axis=1)
-    rows = jnp.sqrt(jnp.where(squares > 0.0, squares, 1.0))
-    return jax.lax.stop_gradient(Scales(rows, columns))
+    return 1.0 / jnp.sqrt(jnp.where(massless, jnp.where(largest > 0.0, 0.1 * largest, 1.0), diagonal))
+
+
+def unit_rows(squares: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Units of constraints, from the squares of the lengths of the rows and of their change."""
+    return jnp.sqrt(jnp.where(squares > 0.0, squares, 1.0))
 
 
 def equilibrate(problem: Problem) -> tuple[Problem, Scales]:

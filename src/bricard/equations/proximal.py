@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
+from bricard.equations.factor import Factor
 from bricard.equations.problem import Problem
 from bricard.equations.route import Route
 
@@ -24,13 +24,12 @@ class Proximal(Route):
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""
-        factor = jnp.linalg.cholesky(problem.mass)
-        free = cho_solve((factor, True), problem.force)
+        factor = Factor(problem.mass)
+        free = factor.whiten(problem.force)
         if problem.matrix.shape[0] == 0:
-            return free
-        half = solve_triangular(factor, problem.matrix.T, lower=True)
-        multipliers = Gram(half, self).solve(problem.target - problem.matrix @ free)
-        return free + solve_triangular(factor, half @ multipliers, lower=True, trans=1)
+            return factor.back(free)
+        half = factor.whiten(problem.matrix.T)
+        return factor.back(free + half @ Gram(half, self).solve(problem.target - half.T @ free))
 
 
 class Gram:
@@ -39,11 +38,11 @@ class Gram:
     def __init__(self, half: Float[Array, "n m"], settings: Proximal):
         self.matrix = half.T @ half
         self.sweeps = settings.sweeps
-        self.factor = jnp.linalg.cholesky(self.matrix + settings.mu * jnp.eye(self.matrix.shape[0]))
+        self.factor = Factor(self.matrix + settings.mu * jnp.eye(self.matrix.shape[0]))
 
     def solve(self, rhs: Float[Array, " m *k"]) -> Float[Array, " m *k"]:
         """`λ` with `halfᵀ half λ = rhs`, for one right side or several."""
-        solution = cho_solve((self.factor, True), rhs)
+        solution = self.factor.solve(rhs)
         for _ in range(self.sweeps):
-            solution = solution + cho_solve((self.factor, True), rhs - self.matrix @ solution)
+            solution = solution + self.factor.solve(rhs - self.matrix @ solution)
         return solution

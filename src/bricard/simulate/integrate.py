@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import diffrax
@@ -10,9 +11,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bricard.equations.problem import equilibrate, row_variation
+from bricard.equations.problem import equilibrate
 from bricard.equations.route import Route
+from bricard.equations.sparse import Structure, sparse_acceleration
 from bricard.simulate.controller import Controller, Memory
+from bricard.simulate.hoist import Hoisted, hoist
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Project, Stabilization
 from bricard.simulate.touching import problem_with_friction
@@ -33,6 +36,15 @@ class State(NamedTuple):
     """Of the controller."""
 
 
+class Start(NamedTuple):
+    """Where a run starts: on the constraints, if it is to stay there."""
+
+    q: Vector
+    v: Vector
+    variation: Float[Array, "m n"]
+    """Of `row_variation`."""
+
+
 class Setting(NamedTuple):
     """What stays the same during a run."""
 
@@ -41,25 +53,34 @@ class Setting(NamedTuple):
     stabilization: Stabilization
     controller: Controller
     variation: Float[Array, "m n"]
+    structure: Structure | None = None
+    """Of a large system."""
+    rates: Hoisted | None = None
+    """`rates_of_change` of this setting, ready for the loop."""
+    projection: Hoisted | None = None
+    """`projected` of this setting, ready for the loop."""
+
+    @property
+    def projects(self) -> bool:
+        """Whether states are put back onto constraints."""
+        return isinstance(self.stabilization, Project) and self.system.n_constraints > 0
+
+    def ready(self, t: Scalar, y: State) -> Setting:
+        """With all that does not depend on time and state done once; `t`, `y` like those to come."""
+        ready = self._replace(rates=hoist(partial(rates_of_change, self), t, y))
+        return ready._replace(projection=hoist(partial(projected, self), t, y, y)) if self.projects else ready
 
     def project(self, t: Scalar, y: State) -> State:
         """The state on the constraints, if that is how the run stays on them."""
         return self.project_step(t, y, None)[0]
 
-    @eqx.filter_jit
     def project_step(self, t: Scalar, y: State, error: State | None) -> tuple[State, State | None]:
         """A step and its error estimate after projection."""
-        if not isinstance(self.stabilization, Project) or self.system.n_constraints == 0:
+        if not self.projects:
             return y, error
-        q, v, correction = self.stabilization.project(self.system, y.q, y.v, t, self.variation)
-        if error is not None:
-            # What the projection removes is no error of the result; it counts a little, since it shows where the
-            # equations are hard to evaluate (next to singular positions).
-            removed = 1.0 - NORMAL_ERROR_WEIGHT
-            error = error._replace(v=error.v - removed * correction.normal(error.v))
-            if not self.system.has_chart:
-                error = error._replace(q=error.q - removed * correction.normal(error.q))
-        return y._replace(q=q, v=v), error
+        project = self.projection or partial(projected, self)
+        y, smaller = project(jnp.asarray(t, dtype=float), y, y if error is None else error)
+        return y, None if error is None else smaller
 
     def sample(self, t: Scalar, y: State) -> State:
         """The state after a digital controller looked at it, if it is due to."""
@@ -68,20 +89,42 @@ class Setting(NamedTuple):
         return y._replace(memory=self.controller.sample_if_due(t, y.q, y.v, y.memory))
 
 
-@eqx.filter_jit  # traced once, however often diffrax asks for it
 def vector_field(t: Scalar, y: State, setting: Setting) -> State:
+    """What diffrax integrates."""
+    rates = setting.rates or partial(rates_of_change, setting)
+    return rates(jnp.asarray(t, dtype=float), y)
+
+
+def projected(setting: Setting, t: Scalar, y: State, error: State) -> tuple[State, State]:
+    """A state on the constraints, and the error estimate that is left."""
+    system, how = setting.system, setting.stabilization
+    assert isinstance(how, Project)
+    q, v, correction = how.project(system, y.q, y.v, t, setting.variation, setting.structure)
+    # What the projection removes is no error of the result; it counts a little, since it shows where the equations are
+    # hard to evaluate (next to singular positions).
+    removed = 1.0 - NORMAL_ERROR_WEIGHT
+    error = error._replace(v=error.v - removed * correction.normal(error.v))
+    if not system.has_chart:
+        error = error._replace(q=error.q - removed * correction.normal(error.q))
+    return y._replace(q=q, v=v), error
+
+
+def rates_of_change(setting: Setting, t: Scalar, y: State) -> State:
     """Rates of coordinates, velocities, work and memory."""
     system, (q, v, _, memory) = setting.system, y
     u = setting.controller(t, q, v, memory)
-    problem, friction = problem_with_friction(system, q, v, u, t, setting.stabilization, setting.variation)
-    scaled, units = equilibrate(problem)
-    acceleration = setting.method.acceleration(scaled) * units.columns
-    by_constraints = v @ (problem.mass @ acceleration - problem.force)
+    if setting.structure is None:
+        problem, friction = problem_with_friction(system, q, v, u, t, setting.stabilization, setting.variation)
+        scaled, units = equilibrate(problem)
+        acceleration = setting.method.acceleration(scaled) * units.columns
+        by_constraints = v @ (problem.mass @ acceleration - problem.force)
+    else:
+        acceleration, force = sparse_acceleration(system, setting.structure, q, v, u, t, setting.variation)
+        friction, by_constraints = jnp.zeros(system.nv), v @ force
 
     def lagrangian(t: Scalar) -> Float[Array, ""]:
         return system.kinetic_energy(q, v, t) - system.potential_energy(q, t)
 
-    t = jnp.asarray(t, dtype=float)
     by_time = -jax.jvp(lagrangian, (t,), (jnp.ones_like(t),))[1]
     by_inputs = v @ (system.input_matrix(q, t) @ u) if u.shape[0] else jnp.zeros(())
     power = jnp.stack([by_inputs, v @ (system.applied_force(q, v, t) + friction), by_constraints + by_time])
@@ -158,36 +201,44 @@ class Integration(NamedTuple):
 @eqx.filter_jit
 def integrate(
     system: System,
-    q: Vector,
-    v: Vector,
+    start: Start,
     times: Float[Array, " k"],
     *,
     controller: Controller,
     method: Route,
     stabilization: Stabilization,
+    structure: Structure | None,
     solver: diffrax.AbstractSolver,
     steps: diffrax.AbstractStepSizeController,
+    stops: Float[Array, " s"] | None,
     dt: Float[Array, ""],
     max_steps: int,
     progress: diffrax.AbstractProgressMeter,
     adjoint: diffrax.AbstractAdjoint,
 ) -> Integration:
-    """Integrate from `times[0]` to `times[-1]`, saving at `times`."""
-    start = times[0]
-    setting = Setting(system, method, stabilization, controller, row_variation(system, q, start))
-    y0 = setting.project(start, State(q, v, jnp.zeros(3), jnp.zeros(0)))
-    y0 = y0._replace(memory=controller.start(start, y0.q, y0.v))
+    """Integrate from `times[0]` to `times[-1]`, saving at `times`; steps that adapt end there, and at `stops`."""
+    setting = Setting(system, method, stabilization, controller, start.variation, structure)
+    y0 = State(start.q, start.v, jnp.zeros(3), controller.start(times[0], start.q, start.v))
+    setting = setting.ready(times[0], y0)
+    adapts = isinstance(steps, diffrax.AbstractAdaptiveStepSizeController)
+    if adapts:
+        # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
+        steps = diffrax.ClipStepSizeController(steps, step_ts=times if stops is None else stops)
+
+    def saved(t: Scalar, y: State, setting: Setting) -> State:
+        return setting.sample(t, y if adapts else setting.project(t, y))
+
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
         ProjectedSolver(solver),
-        t0=start,
+        t0=times[0],
         t1=times[-1],
         dt0=dt,
         y0=y0,
         args=setting,
         saveat=diffrax.SaveAt(
             subs=[
-                diffrax.SubSaveAt(ts=times, fn=lambda t, y, args: args.sample(t, args.project(t, y))),
+                diffrax.SubSaveAt(ts=times, fn=saved),
                 diffrax.SubSaveAt(t1=True),
             ]
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -14,22 +14,26 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from bricard.equations.dynamics import check_motion_determined
+from bricard.equations.dynamics import least_inertia, refuse_undetermined
 from bricard.equations.multipliers import Multipliers
-from bricard.equations.problem import equilibrate, state_problem
+from bricard.equations.problem import equilibrate, row_variation, state_problem
 from bricard.equations.proximal import Proximal
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
+from bricard.equations.sparse import find_structure, missed
 from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
 from bricard.simulate.assemble import residuals
 from bricard.simulate.contact import Unilateral, checked_contacts
 from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
-from bricard.simulate.integrate import Integration, State, integrate
+from bricard.simulate.integrate import Integration, Start, State, integrate
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.trajectory import Trajectory
-from bricard.system import System, Vector, VectorLike
+from bricard.system import Scalar, System, Vector, VectorLike
+
+STRUCTURE_TOLERANCE = 1e-9
+"""The structure of a large system is found by trial; if it misses more than this at a saved state, it is not used."""
 
 START_TOLERANCE = 1e-6
 """A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
@@ -86,12 +90,14 @@ def simulate(
         # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
         seen = is_concrete(system, q, v, times, controller) and not _may_hide_values(controller)
         adjoint = diffrax.ForwardMode() if seen else diffrax.RecursiveCheckpointAdjoint()
-    samples = None
+    stops = None
     if isinstance(controller, Sampled):
         samples, times = controller.times(times)
+        stops = jnp.asarray(np.union1d(times, samples))
         _check_step_fits(name, controller, dt)
-    if is_concrete(system, q, v):
-        _check_start(system, q, v, times[0], stabilization)
+    start, quality = _start(system, q, v, times[0], stabilization)
+    if is_concrete(start):
+        _check_start(system, q, v, stabilization, quality)
         if is_concrete(controller):
             controller.check(times[0], q, v)
     how: dict[str, Any] = {
@@ -99,17 +105,24 @@ def simulate(
         "method": method,
         "stabilization": stabilization,
         "solver": _prepared(solver, adjoint, (rtol, atol) if touching or dt is not None else None),
-        "steps": _step_controller(rtol, atol, dt, times, samples),
+        "steps": _step_controller(rtol, atol, dt, times),
         "dt": 1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
         "max_steps": max_steps,
     }
     modes, events, failure = None, (), None
+    structure = None
+    if not touching and is_concrete(start) and _may_use_structure(method, stabilization):
+        structure = find_structure(system, start.q, times[0])
     if touching:
+        how["steps"] = diffrax.ClipStepSizeController(how["steps"], step_ts=times if stops is None else stops)
         run, modes, events, failure = integrate_with_contacts(
             system, touching, q, v, times, max_events=max_events, **how
         )
     else:
-        run = integrate(system, q, v, times, progress=_meter(progress), adjoint=adjoint, **how)
+        how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
+        run = integrate(system, start, times, structure=structure, **how)
+        if structure is not None and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
+            run = integrate(system, start, times, structure=None, **how)
     trajectory = Trajectory(
         system=system,
         method=method,
@@ -137,6 +150,11 @@ def simulate(
     if throw:
         raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
     return trajectory
+
+
+def _may_use_structure(method: Route, stabilization: Stabilization) -> bool:
+    """Large systems are solved by their structure in place of the default route, not of one that was asked for."""
+    return method == Proximal() and isinstance(stabilization, Project) and stabilization.metric == "mass"
 
 
 def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any, progress: Any) -> None:
@@ -192,12 +210,29 @@ def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) ->
         raise ModelError(name, problems)
 
 
-def _check_start(system: System, q: Vector, v: Vector, t: Array, stabilization: Stabilization) -> None:
-    check_motion_determined(system, q, t)
+class _Quality(NamedTuple):
+    """What a start is like: `least_inertia` and what it misses of the constraints, in position and in velocity."""
+
+    inertia: tuple[Float[Array, ""], Vector]
+    residuals: tuple[Float[Array, " m"], Float[Array, " m"]]
+
+
+@eqx.filter_jit
+def _start(system: System, q: Vector, v: Vector, t: Scalar, stabilization: Stabilization) -> tuple[Start, _Quality]:
+    """In one program, since all of it needs the same matrices."""
+    variation = row_variation(system, q, t)
+    quality = _Quality(least_inertia(system, q, t), residuals(system, q, v, t))
+    if isinstance(stabilization, Project) and system.n_constraints:
+        q, v, _ = stabilization.project(system, q, v, t, variation)
+    return Start(q, v, variation), quality
+
+
+def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilization, quality: _Quality) -> None:
+    refuse_undetermined(system, q, *quality.inertia)
     if isinstance(stabilization, Baumgarte) or stabilization is None:
         return  # A run that does not promise to stay on the constraints may start beside them.
-    position, velocity = (np.abs(np.asarray(x)) for x in _residuals(system, q, v, t))
-    speed = 1.0 + float(jnp.max(jnp.abs(v), initial=0.0))
+    position, velocity = (np.abs(np.asarray(x)) for x in quality.residuals)
+    speed = 1.0 + float(np.max(np.abs(np.asarray(v)), initial=0.0))
     if np.all(position < START_TOLERANCE) and np.all(velocity < START_TOLERANCE * speed):
         return
     level, off = ("position", position) if np.any(position >= START_TOLERANCE) else ("velocity", velocity)
@@ -210,9 +245,6 @@ def _check_start(system: System, q: Vector, v: Vector, t: Array, stabilization: 
         q=q,
         v=v,
     )
-
-
-_residuals = eqx.filter_jit(residuals)
 
 
 def _prepared(solver: diffrax.AbstractSolver, adjoint: Any, tolerances: tuple[Any, Any] | None) -> Any:
@@ -242,20 +274,16 @@ def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:
         raise ModelError(name, [f"dt = {dt} s does not divide the sampling period of {float(controller.period):g} s"])
 
 
-def _step_controller(rtol, atol, dt, times: Array, samples: Array | None) -> diffrax.AbstractStepSizeController:
+def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeController:
     if dt is not None:
         return diffrax.ConstantStepSize()
-    smallest = 1e-13 * (times[-1] - times[0])
-    adaptive = _Adaptive(  # pyright: ignore[reportCallIssue]
+    return _Adaptive(  # pyright: ignore[reportCallIssue]
         rtol=jnp.asarray(rtol, float),
         atol=jnp.asarray(atol, float),
-        dtmin=smallest,
+        dtmin=1e-13 * (times[-1] - times[0]),
         force_dtmin=False,
         norm=_state_norm,
     )
-    # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
-    stops = times if samples is None else jnp.asarray(np.union1d(times, samples))
-    return diffrax.ClipStepSizeController(adaptive, step_ts=stops)
 
 
 class _Adaptive(diffrax.PIDController):

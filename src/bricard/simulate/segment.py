@@ -189,6 +189,7 @@ def advance(
     projected = ProjectedSolver(solver)
     end = times[-1]
     t, y = progress.t, progress.y
+    setting = setting.ready(t, y)
     order: Any = projected.error_order(terms)
     first, steps_state = steps.init(
         terms, t, end, y, jnp.minimum(progress.step, end - t), setting, projected.func, order

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from bricard.equations.factor import Factor
 from bricard.equations.problem import Problem, scales, state_problem
 from bricard.equations.proximal import Gram, Proximal
+from bricard.equations.sparse import Matrices, Saddle, Structure, matrices
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
 
@@ -32,17 +33,26 @@ class Project(eqx.Module):
             raise ModelError("Project", [f"iterations must be at least 1, not {self.iterations}"])
 
     def project(
-        self, system: System, q: Vector, v: Vector, t: Scalar, variation: Float[Array, "m n"]
-    ) -> tuple[Vector, Vector, Correction]:
+        self,
+        system: System,
+        q: Vector,
+        v: Vector,
+        t: Scalar,
+        variation: Float[Array, "m n"],
+        structure: Structure | None = None,
+    ) -> tuple[Vector, Vector, Correction | SparseCorrection]:
         """The state on the constraints next to `(q, v)`, and the map by which it was found.
 
-        `variation` is that of `row_variation`.
+        `variation` is that of `row_variation`, `structure` that of a large system.
         """
         q = system.normalize(q)
-        matrix = system.constraint_matrix(q, t)
-        mass = system.mass_matrix(q, t) if self.metric == "mass" else jnp.eye(system.nv)
-        correction = Correction(mass, matrix, variation)
-        velocity_rows = jnp.zeros(matrix.shape[0] - system.n_holonomic)
+        if structure is None:
+            matrix = system.constraint_matrix(q, t)
+            mass = system.mass_matrix(q, t) if self.metric == "mass" else jnp.eye(system.nv)
+            correction = Correction(mass, matrix, variation)
+        else:
+            correction = SparseCorrection(structure, matrices(system, structure, q, t), variation)
+        velocity_rows = jnp.zeros(system.n_constraints - system.n_holonomic)
         for _ in range(self.iterations):
             residual = jnp.concatenate([system.constraints(q, t), velocity_rows])
             q = system.normalize(q - system.qdot(q, correction(residual)))
@@ -56,21 +66,37 @@ class Correction:
 
     def __init__(self, mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Float[Array, "m n"]):
         self.units = scales(mass, matrix, variation)
-        columns = self.units.columns
         self.matrix = matrix
+        columns = self.units.columns
         scaled = matrix * columns[None, :] / self.units.rows[:, None]
-        self.factor = jnp.linalg.cholesky(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
-        self.half = solve_triangular(self.factor, scaled.T, lower=True)
-        self.gram = Gram(self.half, Proximal())
+        self.factor = Factor(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
+        self.half = self.factor.whiten(scaled.T)
+        # One sweep is enough: `project` repeats the correction with what is left anyway.
+        self.gram = Gram(self.half, Proximal(sweeps=1))
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
-        multipliers = self.gram.solve(rates / self.units.rows)
-        return self.units.columns * solve_triangular(self.factor, self.half @ multipliers, lower=True, trans=1)
+        return self.units.columns * self.factor.back(self.half @ self.gram.solve(rates / self.units.rows))
 
     def normal(self, v: Vector) -> Vector:
         """The part of `v` that violates the constraints; the rest is admissible."""
         return self(self.matrix @ v)
+
+
+class SparseCorrection:
+    """The same for a large system with little coupling."""
+
+    def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"]):
+        self.pattern, self.entries = structure.matrix, at.matrix
+        self.saddle = Saddle(structure, at, variation, sweeps=1)
+
+    def __call__(self, rates: Float[Array, " m"]) -> Vector:
+        """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
+        return self.saddle.solve(jnp.zeros(self.pattern.mask.shape[1]), rates)
+
+    def normal(self, v: Vector) -> Vector:
+        """The part of `v` that violates the constraints; the rest is admissible."""
+        return self(self.pattern.times(self.entries, v))
 
 
 class Baumgarte(eqx.Module):
