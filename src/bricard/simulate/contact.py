@@ -208,6 +208,10 @@ def relative_velocity(
 ) -> Float[Array, "c rows"]:
     """Rate of the gap, then slip velocities (`k` of them), of each contact."""
     normal = gap_rates(system, contacts, q, v, t)[:, None]
+    if k == 0:
+        # Taking the slips out of a concatenation with nothing makes XLA's simplifier give up, silently, and leave
+        # functions of the program as they were. On one CPU these are those that call LAPACK: "not registered".
+        return normal
     return jnp.concatenate([normal, slips(system, contacts, q, v, t, k)], axis=1)
 
 
