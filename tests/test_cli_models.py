@@ -37,3 +37,20 @@ def test_refusals(pendulum):
     assert "Its parameters are coordinates." in complaint("info", pendulum, "--set", "mass=3")
     pendulum.write_text(PENDULUM.replace('value="1"', 'value="-1"'))
     assert "its mass is negative" in complaint("info", pendulum)
+
+
+HINGE = """<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
+  <inertial pos="0.5 0 0" mass="1" diaginertia="0.1 0.1 0.1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("robot.urdf", PENDULUM), ("robot.xml", PENDULUM), ("robot.xml", HINGE)])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.95])
+def test_a_file_cut_short(tmp_path, name, text, share):
+    if text is HINGE and share:
+        pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo's parser: pip install 'bricard[mjcf]'")
+    file = tmp_path / name
+    file.write_text(text[: int(share * len(text))])
+    shown = complaint("run", file, "-o", tmp_path / "robot.html")
+    assert name in shown
+    assert "Traceback" not in shown
+    assert list(tmp_path.iterdir()) == [file]
