@@ -250,7 +250,7 @@ class System(eqx.Module):
             return problems
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, jax.Array) and is_concrete(value) and bool(jnp.any(jnp.isnan(value))):
+            if isinstance(value, jax.Array) and is_concrete(value) and np.any(np.isnan(value)):
                 problems.append(f"{field.name} is NaN")
         return problems + self._shape_problems()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -75,6 +76,7 @@ def start() -> None:
     # Checks inside compiled programs are host callbacks, and programs with callbacks cannot be kept: failed checks
     # give NaN instead, which ends a run with a message.
     os.environ.setdefault("EQX_ON_ERROR", "nan")
+    gc.set_threshold(100_000)  # tracing leaves much behind, and looking through it again and again takes time
     import jax
 
     import bricard  # noqa: F401 (sets up JAX)
@@ -84,5 +86,5 @@ def start() -> None:
         with suppress(OSError):  # where there is no place for it, it works without
             cache.mkdir(parents=True, exist_ok=True)
             jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,10 +14,11 @@ from jaxtyping import Array, Bool, Float, Int
 from bricard.equations.metric import acting_projector
 from bricard.equations.multipliers import Multipliers
 from bricard.equations.penalty import AugmentedLagrangian, Penalty
-from bricard.equations.problem import Problem, equilibrate, row_variation, state_problem
+from bricard.equations.problem import Problem, equilibrate, state_problem
 from bricard.equations.proximal import Proximal
-from bricard.equations.rank import determinate, null_basis, pinv, rank
+from bricard.equations.rank import determinate, null_basis, pinv, subspaces
 from bricard.equations.route import Route
+from bricard.equations.scaled import ScaledMatrices, scaled_matrices
 from bricard.errors import BricardError, ModelError, RankError, UndeterminedMotionError, is_concrete
 from bricard.system import Scalar, System, Vector, VectorLike
 
@@ -52,23 +55,27 @@ def solve(problem: Problem, method: Route) -> Dynamics:
     acceleration = method.acceleration(scaled) * units.columns
     force = problem.mass @ acceleration - problem.force
     gap = scaled.matrix @ (acceleration / units.columns) - scaled.target
+    idle = null_basis(scaled.matrix.T)
     size = jnp.max(jnp.abs(scaled.target), initial=0.0) + jnp.max(jnp.abs(scaled.force), initial=0.0) + 1e-6
     return Dynamics(
         acceleration=acceleration,
         constraint_force=force,
-        multipliers=_least_multipliers(scaled.matrix, units.rows, force * units.columns),
-        rank=rank(scaled.matrix),
+        multipliers=_least_multipliers(scaled.matrix, idle, units.rows, force * units.columns),
+        rank=jnp.sum(jnp.all(idle == 0.0, axis=0)),
         determinate=determinate(scaled.matrix),
         residual=jnp.max(jnp.abs(gap), initial=0.0) / size,
     )
 
 
 def _least_multipliers(
-    scaled: Float[Array, "m n"], rows: Float[Array, " m"], force: Float[Array, " n"]
+    scaled: Float[Array, "m n"], idle: Float[Array, "m m"], rows: Float[Array, " m"], force: Float[Array, " n"]
 ) -> Float[Array, " m"]:
-    """Minimum-norm `λ` in the units of the unscaled rows, with the rank decided on the scaled ones."""
+    """Minimum-norm `λ` in the units of the unscaled rows, with the rank decided on the scaled ones.
+
+    `idle` has the combinations of scaled rows that cancel.
+    """
     some = (pinv(scaled.T) @ force) / rows
-    cancelling = null_basis(scaled.T) * (jnp.min(rows, initial=jnp.inf) / rows)[:, None]
+    cancelling = idle * (jnp.min(rows, initial=jnp.inf) / rows)[:, None]
     return some - cancelling @ (pinv(cancelling) @ some)
 
 
@@ -124,16 +131,17 @@ def inverse_dynamics(
 
 def check_motion_determined(system: System, q: Vector, t: Scalar) -> None:
     """Raise `UndeterminedMotionError` if a motion that the constraints allow has no inertia; names the motion."""
-    refuse_undetermined(system, q, *least_inertia(system, q, t))
+    refuse_undetermined(system, q, scaled_matrices(system, q, t))
 
 
-def refuse_undetermined(system: System, q: Vector, inertia: Float[Array, ""], motion: Vector) -> None:
-    """Raise `UndeterminedMotionError` if what `least_inertia` found is none."""
-    if not np.isfinite(float(inertia)):
+def refuse_undetermined(system: System, q: Vector, matrices: ScaledMatrices) -> None:
+    """Raise `UndeterminedMotionError` by the matrices at `q`."""
+    inertia, motion = _least_inertia(jax.tree.map(np.asarray, matrices))
+    if not np.isfinite(inertia):
         raise ModelError(type(system).__name__, [f"the mass matrix or the constraints are not finite at q = {_row(q)}"])
-    if float(inertia) < INERTIA_TOLERANCE:
-        kind = "no" if abs(float(inertia)) <= INERTIA_TOLERANCE else "negative"
-        motion = np.asarray(motion) / np.max(np.abs(motion))
+    if inertia < INERTIA_TOLERANCE:
+        kind = "no" if abs(inertia) <= INERTIA_TOLERANCE else "negative"
+        motion = motion / np.max(np.abs(motion))
         parts = ", ".join(
             f"{name}: {x:+.3g}" for name, x in zip(system.velocity_names, motion, strict=True) if abs(x) > 1e-6
         )
@@ -143,22 +151,16 @@ def refuse_undetermined(system: System, q: Vector, inertia: Float[Array, ""], mo
         )
 
 
-@eqx.filter_jit
-def least_inertia(system: System, q: Vector, t: Scalar) -> tuple[Float[Array, ""], Vector]:
+def _least_inertia(matrices: Any) -> tuple[float, np.ndarray]:
     """Smallest inertia among admissible motions, and the motion, in units of the diagonal of `M`."""
-    problem = Problem.from_matrices(
-        system.mass_matrix(q, t),
-        jnp.zeros(system.nv),
-        system.constraint_matrix(q, t),
-        jnp.zeros(system.n_constraints),
-    )
-    problem = eqx.tree_at(lambda p: p.variation, problem, row_variation(system, q, t))
-    scaled, units = equilibrate(problem)
-    basis = null_basis(scaled.matrix)
-    held = jnp.all(basis == 0.0, axis=0).astype(float)
-    inertia = basis.T @ (problem.mass * units.columns[:, None] * units.columns[None, :]) @ basis
-    values, vectors = jnp.linalg.eigh(inertia + jnp.diag(held))
-    return values[0], units.columns * (basis @ vectors[:, 0])
+    mass, matrix, units, _ = matrices
+    if not (np.all(np.isfinite(mass)) and np.all(np.isfinite(matrix))):
+        return np.nan, np.zeros(mass.shape[0])
+    basis = subspaces(matrix).null
+    if basis.shape[1] == 0:
+        return 1.0, np.zeros(mass.shape[0])
+    values, vectors = np.linalg.eigh(basis.T @ mass @ basis)
+    return float(values[0]), units.columns * (basis @ vectors[:, 0])
 
 
 def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:

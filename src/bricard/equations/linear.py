@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from bricard.equations.dynamics import check_motion_determined, solve
 from bricard.equations.gauss import Gauss
 from bricard.equations.problem import scales, state_problem
-from bricard.equations.rank import RANK_TOLERANCE, row_dependence
+from bricard.equations.rank import RANK_TOLERANCE, row_dependence, subspaces
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
 
@@ -149,7 +149,7 @@ def reduce_terms(system: System, linear: LinearTerms) -> TangentModel:
     count = system.n_holonomic
     columns = terms.columns[:, None]
     scaled = terms.matrix * terms.columns / terms.rows[:, None]
-    along, motions = null_columns(scaled[:count]), null_columns(scaled)
+    along, motions = subspaces(scaled[:count]).null, subspaces(scaled).null
     position, velocity = columns * along, columns * motions
     _check_regular(system, terms, position, velocity)
     # Velocities follow the configuration where constraints turn with it: A δv + drift θ = 0.
@@ -179,24 +179,6 @@ def reduce_terms(system: System, linear: LinearTerms) -> TangentModel:
 def as_numbers(terms: LinearTerms) -> Any:
     """The terms as NumPy arrays."""
     return LinearTerms(*(np.asarray(x) for x in terms))  # pyright: ignore[reportArgumentType]
-
-
-def null_columns(matrix: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of the null space in columns, by the tolerance of `rank.py`; for numbers, not under `jit`."""
-    n = matrix.shape[1]
-    if 0 in matrix.shape:
-        return np.eye(n)
-    _, s, vt = np.linalg.svd(matrix)
-    count = int(np.sum(s > RANK_TOLERANCE * max(1.0, s[0])))
-    return vt[count:].T
-
-
-def row_columns(matrix: np.ndarray) -> np.ndarray:
-    """Orthonormal combinations of rows that are independent, (m, r): `combine.T @ matrix` has full rank."""
-    if 0 in matrix.shape:
-        return np.zeros((matrix.shape[0], 0))
-    u, s, _ = np.linalg.svd(matrix)
-    return u[:, : int(np.sum(s > RANK_TOLERANCE * max(1.0, s[0])))]
 
 
 def check_rest(system: System, terms: LinearTerms) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from bricard.equations.problem import row_variation, scales
-from bricard.equations.rank import DETERMINATE_TOLERANCE, kept, null_basis, row_dependence, singular_values
+from bricard.equations.rank import DETERMINATE_TOLERANCE, subspaces
 from bricard.equations.redundancy import repetitions
+from bricard.equations.scaled import scaled_matrices
+from bricard.errors import ModelError
 from bricard.mechanism.base import MechanismSystem
-from bricard.system import Scalar, System, Vector, VectorLike
+from bricard.system import System, VectorLike
 
 
 class Mobility(eqx.Module):
@@ -46,8 +48,10 @@ class Mobility(eqx.Module):
         return self.constraints - self.rank
 
     def __str__(self) -> str:
-        words = f"{self.dof} degree{'' if self.dof == 1 else 's'} of freedom: {self.coordinates} coordinates"
-        words += f", {self.constraints} constraint{'' if self.constraints == 1 else 's'} of rank {self.rank}"
+        words = f"{_counted(self.dof, 'degree')} of freedom: {_counted(self.coordinates, 'coordinate')}"
+        if not self.constraints:
+            return words + ", no constraints."
+        words += f", {_counted(self.constraints, 'constraint')} of rank {self.rank}"
         words += "; it cannot move" if self.dof == 0 else ""
         if not self.redundant:
             return words + "; none is redundant, every constraint force is determinate."
@@ -60,31 +64,30 @@ class Mobility(eqx.Module):
 def mobility(system: System, q: VectorLike, t: ArrayLike = 0.0) -> Mobility:
     """Degrees of freedom, rank, redundant constraints and which forces are determinate, at configuration `q`."""
     q = system.vector(q, "q")
-    values, dependence, motions = _analyse(system, q, jnp.asarray(t, dtype=float))
-    rank = int(jnp.sum(kept(values)))
+    t = jnp.asarray(t, dtype=float)
+    _, matrix, units, _ = jax.tree.map(np.asarray, scaled_matrices(system, q, t))
+    if not np.all(np.isfinite(matrix)):
+        raise ModelError(type(system).__name__, [f"the constraints are not finite at q = {np.asarray(q)}"])
+    found = subspaces(matrix)
+    dependence = found.idle_rows @ found.idle_rows.T
     shares = np.sqrt(np.clip(np.diagonal(dependence), 0.0, None))
     names = system.row_names
-    motions = np.asarray(motions)
     return Mobility(
         coordinates=system.nv,
         constraints=len(names),
-        rank=rank,
-        groups=tuple(tuple(names[i] for i in g) for g in _groups(np.asarray(dependence))),
-        repetitions=repetitions(system, q, jnp.asarray(t, dtype=float))
-        if isinstance(system, MechanismSystem) and rank < len(names)
+        rank=found.rank,
+        groups=tuple(tuple(names[i] for i in g) for g in _groups(dependence)),
+        repetitions=repetitions(system, q, t)
+        if isinstance(system, MechanismSystem) and found.rank < len(names)
         else (),
         determinate={n: bool(s < DETERMINATE_TOLERANCE) for n, s in zip(names, shares, strict=True)},
-        singular_values=values,
-        motions=jnp.asarray(motions[:, np.any(motions != 0.0, axis=0)]),
+        singular_values=jnp.asarray(found.singular_values, dtype=float),
+        motions=jnp.asarray(units.columns[:, None] * found.null, dtype=float),
     )
 
 
-@eqx.filter_jit
-def _analyse(system: System, q: Vector, t: Scalar):
-    matrix = system.constraint_matrix(q, t)
-    units = scales(system.mass_matrix(q, t), matrix, row_variation(system, q, t))
-    scaled = matrix * units.columns[None, :] / units.rows[:, None]
-    return singular_values(scaled), row_dependence(scaled), units.columns[:, None] * null_basis(scaled)
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _groups(dependence: np.ndarray) -> list[list[int]]:

@@ -10,8 +10,11 @@ an SVD does not.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 RANK_TOLERANCE = 1e-7
@@ -67,7 +70,8 @@ def null_basis(matrix: Matrix) -> Float[Array, "n n"]:
     n = matrix.shape[1]
     if 0 in matrix.shape:
         return jnp.eye(n)
-    _, s, vt = jnp.linalg.svd(matrix, full_matrices=True)
+    # All of `vt` is needed, not more: then XLA finds that `pinv` of the same matrix is based on the same SVD.
+    _, s, vt = jnp.linalg.svd(matrix, full_matrices=matrix.shape[0] < n)
     in_row_space = jnp.zeros(n, dtype=bool).at[: s.shape[0]].set(kept(s))
     return jnp.where(in_row_space[None, :], 0.0, vt.T)
 
@@ -98,3 +102,30 @@ def determinate(matrix: Matrix) -> Bool[Array, " m"]:
     """Which multipliers the equations determine: those of rows that take part in no dependence."""
     shares = jnp.sqrt(jnp.clip(jnp.diagonal(row_dependence(matrix)), 0.0))
     return shares < DETERMINATE_TOLERANCE
+
+
+# -- for numbers, outside `jit`: NumPy ---------------------------------------------------------------------------------
+
+
+class Subspaces(NamedTuple):
+    """What a matrix (m, n) of finite numbers keeps and what it does not: orthonormal bases in columns."""
+
+    singular_values: Float[np.ndarray, " k"]
+    """Largest first."""
+    rank: int
+    rows: Float[np.ndarray, "m r"]
+    """Combinations of rows that are independent: `rows.T @ matrix` has full rank."""
+    idle_rows: Float[np.ndarray, "m _"]
+    """Combinations of rows that cancel, the null space of the transpose."""
+    null: Float[np.ndarray, "n _"]
+    """The null space."""
+
+
+def subspaces(matrix: Float[np.ndarray, "m n"]) -> Subspaces:
+    """Rank, null space and dependent rows at once, by the tolerance above."""
+    m, n = matrix.shape
+    if 0 in matrix.shape:
+        return Subspaces(np.zeros(0), 0, np.zeros((m, 0)), np.eye(m), np.eye(n))
+    u, s, vt = np.linalg.svd(matrix)
+    r = int(np.sum(s > RANK_TOLERANCE * max(1.0, s[0])))
+    return Subspaces(s, r, u[:, :r], u[:, r:], vt[r:].T)

@@ -54,7 +54,7 @@ _EXAMPLES = {
 
 # The same systems, or small variations of them, with a controller.
 _SCENARIOS = {
-    "slider-crank-driven": "slider_crank:slider_crank_driven",
+    "slider-crank-driven": "slider_crank_driven:slider_crank_driven",
     "prr-tracking": "prr:prr_tracking",
     "prr-pressing": "prr:prr_pressing",
     "scara-guided": "scara:scara_guided",

@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bricard.control import Polynomial, ProjectedInverseDynamics
 from bricard.gallery.example import Example
 from bricard.system import System
 
-_SOURCE = (
+SOURCE = (
     "F. Aghili, Control and simulation of motion of constrained multibody systems based on projection matrix "
     "formulation, section 8"
 )
@@ -69,35 +68,8 @@ def slider_crank(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
     return Example(
         system=SliderCrank(m=m, l=l, g=g),
         title="Slider-crank with equal links: passes a singular position twice a turn",
-        source=_SOURCE,
+        source=SOURCE,
         q=np.array([0.3, -0.6]),
         v=np.array([4.0, -8.0]),
         t_end=10.0,
-    )
-
-
-def slider_crank_driven(
-    m: float = 1.0,
-    l: float = 1.0,
-    g: float = 9.81,
-    turns: float = 2.0,
-    duration: float = 4.0,
-    kp: float = 100.0,
-    kd: float = 20.0,
-) -> Example:
-    """The crank's motor alone turns it `turns` times, through four singular positions; the start is 0.1 rad behind.
-
-    The error decays as `ë + k_d ė + k_p e = 0`, in the singular positions too.
-    """
-    system, start, behind = SliderCrank(m=m, l=l, g=g), 0.3, 0.1
-    reference = Polynomial([start], [start + 2.0 * np.pi * turns], duration)
-    crank = start - behind
-    return Example(
-        system=system,
-        title="Slider-crank driven by its crank through singular positions",
-        source=_SOURCE,
-        q=np.array([crank, -2.0 * crank]),
-        v=np.zeros(2),
-        t_end=duration,
-        settings={"controller": ProjectedInverseDynamics(system, "crank", reference, kp, kd)},
     )

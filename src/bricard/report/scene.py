@@ -62,7 +62,7 @@ def drawings(
     names, _ = _contents(system)
     if not names:
         return {}
-    drawn = _drawings(system, jnp.asarray(q), jnp.asarray(t))
+    drawn = _drawings(system, q, t)
     return _checked(system, {name: np.asarray(drawn[name]) for name in names})
 
 
@@ -76,7 +76,7 @@ def _contents(system: System) -> tuple[list[str], int]:
         return drawn
 
     try:
-        shapes = jax.eval_shape(draw, jnp.zeros(system.nq), jnp.zeros(()))
+        shapes = jax.eval_shape(draw, np.zeros(system.nq), np.zeros(()))
     except Exception as error:
         raise ModelError(type(system).__name__, [f"`drawing` fails: {type(error).__name__}: {error}"]) from error
     return names, sum(int(np.prod(x.shape)) for x in shapes.values())

@@ -5,17 +5,13 @@ from __future__ import annotations
 import dataclasses
 from itertools import groupby
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from bricard.equations.problem import row_variation, scales
-from bricard.equations.rank import singular_values
+from bricard.equations.rank import RANK_TOLERANCE
+from bricard.equations.scaled import constraints_along, scaled_matrices
 from bricard.report.motion import configurations
 from bricard.simulate.trajectory import Trajectory
-from bricard.system import Scalar, System, Vector
 
 NEAR = 0.01
 """A position counts as singular if the measure falls below this fraction of its largest value during the run."""
@@ -33,18 +29,24 @@ class SingularPositions:
 
 def singular_positions(trajectory: Trajectory) -> SingularPositions:
     """Find the singular positions that a run passes, also between its saved states."""
-    t = np.asarray(trajectory.t)
-    rank = int(np.max(np.asarray(trajectory.rank), initial=0)) if len(t) else 0
+    system, t, q = trajectory.system, np.asarray(trajectory.t), np.asarray(trajectory.q)
+    if not (len(t) and system.n_constraints):
+        return SingularPositions(np.zeros(0), ())
+    variation = scaled_matrices(system, q[0], t[0]).variation
+
+    def every(times: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return _singular_values(np.asarray(constraints_along(system, q, times, variation)))
+
+    # Of the system's own constraints: `trajectory.rank` counts closed contacts too.
+    along = every(t, q)
+    rank = int(np.max(np.sum(along > RANK_TOLERANCE * np.maximum(along[:, :1], 1.0), axis=1)))
     if rank == 0:
         return SingularPositions(np.zeros(0), ())
+    values = along[:, rank - 1]
 
     def measure(times: np.ndarray, q: np.ndarray) -> np.ndarray:
-        every = _singular_values(
-            trajectory.system, jnp.asarray(q), jnp.asarray(times), trajectory.q[0], trajectory.t[0]
-        )
-        return np.asarray(every)[:, rank - 1]
+        return every(times, q)[:, rank - 1]
 
-    values = measure(t, np.asarray(trajectory.q))
     near = NEAR * float(np.max(values[np.isfinite(values)], initial=0.0))
     return SingularPositions(values, tuple(_refine(trajectory, measure, t, values, near)))
 
@@ -97,17 +99,9 @@ def _parabola(t: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return float(t[i] + shift * (t[i + 1] - t[i])), float(max(y[i] + 0.5 * slope * shift, 0.0))
 
 
-@eqx.filter_jit
-def _singular_values(
-    system: System, q: Float[Array, "k nq"], t: Float[Array, " k"], q0: Vector, t0: Scalar
-) -> Float[Array, "k r"]:
-    start = row_variation(system, q0, t0)
-
-    def at(q: Vector, t: Scalar) -> Float[Array, " r"]:
-        q = system.normalize(q)
-        matrix = system.constraint_matrix(q, t)
-        units = scales(system.mass_matrix(q, t), matrix, start)
-        return singular_values(matrix * units.columns[None, :] / units.rows[:, None])
-
-    # One after the other: batched LAPACK calls wait for each other's threads, on few cores for ever (jax 0.10).
-    return jax.lax.map(lambda state: at(*state), (q, t))
+def _singular_values(matrices: Float[np.ndarray, "k m n"]) -> Float[np.ndarray, "k r"]:
+    """Of each matrix, largest first; NaN where it is not finite."""
+    finite = np.all(np.isfinite(matrices), axis=(1, 2))
+    values = np.full((matrices.shape[0], min(matrices.shape[1:])), np.nan)
+    values[finite] = np.linalg.svd(matrices[finite], compute_uv=False)
+    return values

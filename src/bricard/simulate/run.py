@@ -14,12 +14,13 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from bricard.equations.dynamics import least_inertia, refuse_undetermined
+from bricard.equations.dynamics import refuse_undetermined
 from bricard.equations.multipliers import Multipliers
 from bricard.equations.problem import equilibrate, row_variation, state_problem
 from bricard.equations.proximal import Proximal
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
+from bricard.equations.scaled import ScaledMatrices, scaled_matrices
 from bricard.equations.sparse import find_structure, missed
 from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
 from bricard.simulate.assemble import residuals
@@ -211,9 +212,9 @@ def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) ->
 
 
 class _Quality(NamedTuple):
-    """What a start is like: `least_inertia` and what it misses of the constraints, in position and in velocity."""
+    """What a start is like: its matrices, and what it misses of the constraints, in position and in velocity."""
 
-    inertia: tuple[Float[Array, ""], Vector]
+    matrices: ScaledMatrices
     residuals: tuple[Float[Array, " m"], Float[Array, " m"]]
 
 
@@ -221,14 +222,14 @@ class _Quality(NamedTuple):
 def _start(system: System, q: Vector, v: Vector, t: Scalar, stabilization: Stabilization) -> tuple[Start, _Quality]:
     """In one program, since all of it needs the same matrices."""
     variation = row_variation(system, q, t)
-    quality = _Quality(least_inertia(system, q, t), residuals(system, q, v, t))
+    quality = _Quality(scaled_matrices(system, q, t), residuals(system, q, v, t))
     if isinstance(stabilization, Project) and system.n_constraints:
         q, v, _ = stabilization.project(system, q, v, t, variation)
     return Start(q, v, variation), quality
 
 
 def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilization, quality: _Quality) -> None:
-    refuse_undetermined(system, q, *quality.inertia)
+    refuse_undetermined(system, q, quality.matrices)
     if isinstance(stabilization, Baumgarte) or stabilization is None:
         return  # A run that does not promise to stay on the constraints may start beside them.
     position, velocity = (np.abs(np.asarray(x)) for x in quality.residuals)

@@ -186,7 +186,7 @@ class Trajectory(eqx.Module):
         """In words, how the run ended."""
         if self.failure is not None:
             return self.failure
-        return "completed" if is_concrete(self.t) and bool(jnp.all(self.succeeded)) else "see `succeeded`"
+        return "completed" if is_concrete(self.t) and bool(np.all(np.asarray(self.succeeded))) else "see `succeeded`"
 
     @functools.cached_property
     def _along(self) -> _Along:

@@ -18,7 +18,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from bricard.control.output import BlendedOutput, Output, make_output
-from bricard.equations.linear import as_numbers, null_columns
+from bricard.equations.linear import as_numbers
+from bricard.equations.rank import subspaces
 from bricard.errors import ModelError
 from bricard.stability.loop import Loop, close_loop
 from bricard.stability.spectrum import MARGIN, Complex, Verdict, order, settle
@@ -145,7 +146,7 @@ def _internal(loop: Loop, output: Output, inputs: str | tuple[str, ...] | None) 
         )
     seen = np.asarray(_jacobian(output, system, loop.q, loop.t)) @ basis
     acting = basis.T @ terms.inputs[:, used]
-    rest, untouched = null_columns(_unit(seen, 1)), null_columns(_unit(acting.T, 1))
+    rest, untouched = subspaces(_unit(seen, 1)).null, subspaces(_unit(acting.T, 1)).null
     mass, damping, stiffness = (
         untouched.T @ basis.T @ x @ basis @ rest for x in (terms.mass, terms.damping, terms.stiffness)
     )

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from bricard.equations.linear import as_numbers, row_columns
+from bricard.equations.linear import as_numbers
+from bricard.equations.rank import subspaces
 from bricard.errors import BricardError
 from bricard.stability.loop import Loop
 
@@ -29,9 +30,9 @@ def descriptor(loop: Loop, closed: bool = True) -> Descriptor:
     nv, nm, count = loop.system.nv, loop.n_memory if closed else 0, loop.system.n_holonomic
     scaled = terms.matrix * terms.columns / terms.rows[:, None]
     # Independent holonomic rows; then of the others what does not follow from them.
-    first = row_columns(scaled[:count])
+    first = subspaces(scaled[:count]).rows
     known = np.linalg.pinv(first.T @ scaled[:count]) @ (first.T @ scaled[:count])
-    second = row_columns(scaled[count:] @ (np.eye(nv) - known))
+    second = subspaces(scaled[count:] @ (np.eye(nv) - known)).rows
     holonomic = first.T @ (terms.matrix / terms.rows[:, None])[:count]
     others = second.T @ (terms.matrix / terms.rows[:, None])[count:]
     turned = second.T @ (terms.drift / terms.rows[:, None])[count:]
