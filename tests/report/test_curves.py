@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bricard.report import summarize, write_table
-from bricard.report.curves import MOST_CURVES, Curve, _fewer, _signal, rounded, thinned
+from bricard.report.curves import MOST_CURVES, Curve, _fewer, _signals, rounded, thinned
 from bricard.report.plots import trajectory_figure
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="static figures need matplotlib")
@@ -32,10 +32,23 @@ def test_of_many_curves_those_that_vary_most_are_shown():
     assert note == "12 more vary less and are not shown"
 
 
-def test_signals_of_a_controller_have_a_panel_each():
-    error, wish = _signal("error", np.zeros((5, 2))), _signal("reference", np.ones((5, 1)))
-    assert (error.title, [c.name for c in error.curves]) == ("Controller: error", ["error 0", "error 1"])
-    assert [c.name for c in wish.curves] == ["reference"]
+def test_signals_of_a_controller_are_shown_with_what_they_are_compared_with():
+    t = np.linspace(0.0, 1.0, 5)[:, None]
+    panels = _signals({"output": t, "reference": 2 * t, "error": np.hstack([t, -t]), "memory": t})
+    titles = ["Controller: reference, output", "Controller: error", "Controller: memory"]
+    assert [panel.title for panel in panels] == titles
+    wish, output = panels[0].curves
+    assert (wish.name, output.name) == ("reference", "output")
+    np.testing.assert_array_equal(wish.values, 2 * output.values)
+    assert [c.name for c in panels[1].curves] == ["error 0", "error 1"]
+
+
+def test_too_many_signals_are_not_compared():
+    many = np.zeros((5, MOST_CURVES // 2 + 1))
+    assert [panel.title for panel in _signals({"output": many, "reference": many})] == [
+        "Controller: output",
+        "Controller: reference",
+    ]
 
 
 def test_thinned_curves_keep_their_extremes():

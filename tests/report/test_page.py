@@ -4,12 +4,15 @@ import html
 import json
 import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bricard as br
 from bricard.report import write_report
 from bricard.report.scene import STEPS, scene
+from bricard.simulate.events import ContactEvent
+from bricard.simulate.touching import Modes
 from tests.report.conftest import Flywheel, made_up
 
 
@@ -145,6 +148,24 @@ class TestContent:
         assert data["t"][-1] == 10.0
         assert max(data["plots"][0]["curves"][0]["y"]) == 1.0
         assert path.stat().st_size < 200_000
+
+    def test_contacts(self, tmp_path):
+        """A ball of 2 kg that rests on the floor, with more contacts closed than it has constraints."""
+        ball = br.gallery.load("bouncing-ball", m=2.0)
+        t, zero = np.linspace(0.0, 1.0, 5), np.zeros((5, 1))
+        run = dataclasses.replace(
+            made_up(ball.system, t, zero, zero),
+            contacts=tuple(ball.settings["contacts"]),
+            modes=Modes(jnp.ones((5, 1)), jnp.zeros((5, 1)), jnp.zeros((5, 1, 0))),
+            events=(ContactEvent(0.25, "floor", "impact", (3.0,)), ContactEvent(0.5, "floor", "rest")),
+        )
+        text = run.report(tmp_path / "ball.html").read_text("utf-8")
+        assert "<strong>Went through 1 impact</strong>" in text
+        assert 'data-time="0.250000"' in text
+        (force,) = [p for p in embedded(text)["plots"] if p["title"] == "Contact forces, normal"]
+        np.testing.assert_allclose(force["curves"][0]["y"], 2.0 * 9.81, rtol=0, atol=1e-3)
+        assert "1 degree of freedom: 1 coordinate, no constraints." in text
+        assert "Constraint error" not in text
 
     def test_notebooks_get_a_lighter_page(self, slider_crank, slider_crank_page):
         light = embedded(html.unescape(re.search(r'srcdoc="(.*?)"', slider_crank._repr_html_(), re.S)[1]))

@@ -16,6 +16,9 @@ from bricard.simulate.trajectory import Trajectory
 MOST_CURVES = 8
 """In one panel; more cannot be told apart."""
 
+COMPARED = (("reference", "output", "task"), ("error", "task error"))
+"""Signals of controllers that say more side by side."""
+
 NO_ERROR = 1e-17
 """Below all rounding errors: where zero is shown on a logarithmic axis."""
 
@@ -54,14 +57,16 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
     shown = [
         _panel("Coordinates", "m, rad", system.coordinates, trajectory.q),
         _panel("Velocities", "m/s, rad/s", system.velocity_names, trajectory.v),
-        _energy(energy),
+        _energy(energy, "drives, impacts" if trajectory.contacts else "drives"),
         Panel("Energy balance", "J", (Curve("gained beyond the work done", np.asarray(energy.balance)),)),
     ]
     if system.n_constraints:
         error = trajectory.constraint_error
         errors = [Curve("position", np.asarray(error.position)), Curve("velocity", np.asarray(error.velocity))]
         shown.append(Panel("Constraint error", "m, rad; per s", tuple(errors), log=True))
-    if isinstance(system, MechanismSystem):
+    if trajectory.contacts:
+        shown += _contact_forces(trajectory)
+    if isinstance(system, MechanismSystem) and not trajectory.contacts:  # with contacts they are not known
         shown += _reactions(trajectory)  # these say more than multipliers, and there are some without constraints too
     elif system.n_constraints:
         shown += [
@@ -70,7 +75,7 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
         ]
     if system.nu and np.any(np.asarray(trajectory.u) != 0.0):
         shown.append(_panel("Inputs", "N, N m", system.input_names, trajectory.u))
-    shown += [_signal(name, np.asarray(values)) for name, values in trajectory.signals.items()]
+    shown += _signals({name: np.asarray(values) for name, values in trajectory.signals.items()})
     if len(singular.measure):
         curve = Curve("smallest singular value", singular.measure)
         # The minima lie between the saved states, where `singular_positions` looks for them.
@@ -85,19 +90,34 @@ def _panel(title: str, unit: str, names: Sequence[str], values: Any) -> Panel:
     return Panel(title, unit, curves, note=note)
 
 
-def _signal(name: str, values: Float[np.ndarray, "k n"]) -> Panel:
-    """What a controller saw or wanted."""
-    labels = [name] if values.shape[1] == 1 else [f"{name} {i}" for i in range(values.shape[1])]
-    return _panel(f"Controller: {name}", "", labels, values)
+def _signals(signals: dict[str, np.ndarray]) -> list[Panel]:
+    """What a controller saw and wanted; what is to be compared shares a panel, unless there is too much of it."""
+    groups: dict[str, list[str]] = {}
+    for name in signals:
+        pair = next((pair for pair in COMPARED if name in pair), ())
+        together = [n for n in pair if n in signals]
+        if not together or sum(signals[n].shape[1] for n in together) > MOST_CURVES:
+            together = [name]
+        groups.setdefault(", ".join(together), together)
+    panels = []
+    for title, names in groups.items():
+        counted = [(n, i) for n in names for i in range(signals[n].shape[1])]
+        labels = [n if signals[n].shape[1] == 1 else f"{n} {i}" for n, i in counted]
+        values = np.concatenate([signals[n] for n in names], axis=1)
+        panels.append(_panel(f"Controller: {title}", "", labels, values))
+    return panels
 
 
-def _energy(energy: Any) -> Panel:
+def _energy(energy: Any, drives: str) -> Panel:
     curves = [Curve(n, np.asarray(getattr(energy, n))) for n in ("kinetic", "potential", "total")]
-    for source in ("inputs", "forces", "drives"):
-        work = np.asarray(getattr(energy, f"work_of_{source}"))
+    for name, work in (
+        ("inputs", np.asarray(energy.work_of_inputs)),
+        ("forces", np.asarray(energy.work_of_forces)),
+        (drives, np.asarray(energy.work_of_drives)),
+    ):
         # Nothing but numerical errors is not worth a curve.
         if _range(work) > 1e-6 * scale([c.values for c in curves]):
-            curves.append(Curve(f"work of {source}", work - work[0]))
+            curves.append(Curve(f"work of {name}", work - work[0]))
     return Panel("Energy", "J", tuple(curves))
 
 
@@ -130,6 +150,15 @@ def _reactions(trajectory: Trajectory) -> list[Panel]:
         for name, values in reactions.efforts.items()
     ]
     return [*shown, _doubted("Efforts of drivers, gears and own constraints", "N, N m", efforts)] if efforts else shown
+
+
+def _contact_forces(trajectory: Trajectory) -> list[Panel]:
+    """Normal force and size of the friction of each contact."""
+    force, names = np.asarray(trajectory.contact_force), [contact.name for contact in trajectory.contacts]
+    shown = [_panel("Contact forces, normal", "N", names, force[:, :, 0])]
+    if force.shape[2] > 1:
+        shown.append(_panel("Friction", "N", names, np.linalg.norm(force[:, :, 1:], axis=2)))
+    return shown
 
 
 def _doubted(title: str, unit: str, curves: list[Curve]) -> Panel:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bricard.errors import is_concrete
-from bricard.report.curves import panels, rounded, scale, thinned
+from bricard.report.curves import NO_ERROR, panels, rounded, scale, thinned
 from bricard.report.files import replacing
 from bricard.report.scene import scene
 from bricard.report.summary import Summary, summarize
@@ -23,6 +23,9 @@ from bricard.simulate.trajectory import Trajectory
 
 MOST_SAMPLES, LIGHT_SAMPLES, LIGHT_FRAMES = 2000, 400, 240
 """Of each curve in a file; of each curve and of the animation in a notebook, which keeps every page it has shown."""
+
+MOST_MOMENTS = 24
+"""Buttons in a row of times."""
 
 SCRIPTS = ("scene.js", "parts.js", "chart.js", "page.js")
 
@@ -68,9 +71,7 @@ def render(trajectory: Trajectory, summary: Summary, source: str = "", light: bo
         "header": _header(summary, source),
         "facts": _facts(summary),
         "data": _embedded(_data(trajectory, summary, light)),
-        "script": "\n".join(
-            (static / name).read_text("utf-8") for name in ("scene.js", "parts.js", "chart.js", "page.js")
-        ),
+        "script": "\n".join((static / name).read_text("utf-8") for name in SCRIPTS),
     }
     # One pass, so that braces in a title are not taken for a place to fill in.
     template = (static / "page.html").read_text("utf-8")
@@ -129,7 +130,9 @@ def _header(summary: Summary, source: str) -> str:
     if summary.mobility:
         lines.append(f'<p class="mobility">{html.escape(summary.mobility)}</p>')
     if summary.singular.times:
-        lines.append(_passed(summary))
+        lines.append(_moments("Passed", "singular position", summary.singular.times))
+    if summary.impacts:
+        lines.append(_moments("Went through", "impact", summary.impacts))
     return "\n".join(lines)
 
 
@@ -139,21 +142,22 @@ def _tiles(summary: Summary) -> list[tuple[str, str, str]]:
     if summary.steps is not None:
         tiles.append(("Steps", str(summary.steps), f"{summary.rejected} rejected"))
     of_kinetic = f"{relative:.1g} of the largest kinetic energy" if math.isfinite(relative) else ""
-    tiles += [
-        ("Energy drift", f"{_number(summary.energy_drift)} J", of_kinetic),
-        ("Constraint error", _number(summary.constraint_error), "largest, position and velocity"),
-        ("Singular positions", str(len(summary.singular.times)), "passed"),
-    ]
+    tiles.append(("Energy drift", f"{_number(summary.energy_drift)} J", of_kinetic))
+    if not summary.constraint_error <= NO_ERROR:  # there are constraints, or contacts that were closed
+        tiles.append(("Constraint error", _number(summary.constraint_error), "largest, position and velocity"))
+    if len(summary.singular.measure):
+        tiles.append(("Singular positions", str(len(summary.singular.times)), "passed"))
+    if summary.impacts:
+        tiles.append(("Impacts", str(len(summary.impacts)), "of contacts"))
     return tiles
 
 
-def _passed(summary: Summary) -> str:
-    """The times of the singular positions as buttons that go there."""
-    times = summary.singular.times
-    shown = "".join(f'<button type="button" data-time="{t:.6f}">{t:.3f}</button>' for t in times[:40])
-    more = f" and {len(times) - 40} more" if len(times) > 40 else ""
-    noun = "singular position" if len(times) == 1 else "singular positions"
-    return f'<p class="passed"><strong>Passed {len(times)} {noun}</strong> at t = {shown}{more} s</p>'
+def _moments(verb: str, noun: str, times: tuple[float, ...]) -> str:
+    """Times as buttons that go there."""
+    shown = "".join(f'<button type="button" data-time="{t:.6f}">{t:.3f}</button>' for t in times[:MOST_MOMENTS])
+    more = f" and {len(times) - MOST_MOMENTS} more" if len(times) > MOST_MOMENTS else ""
+    plural = "" if len(times) == 1 else "s"
+    return f'<p class="passed"><strong>{verb} {len(times)} {noun}{plural}</strong> at t = {shown}{more} s</p>'
 
 
 def _facts(summary: Summary) -> str:

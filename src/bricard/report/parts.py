@@ -27,7 +27,7 @@ def parts(system: System, q: Float[np.ndarray, "f nq"]) -> dict[tuple[str, str],
     """Points of each part at `f` configurations, by role and name: "joint", "axis", "spring", "actuator", "point"."""
     if not isinstance(system, MechanismSystem):
         return {}
-    drawn = _parts(system, jnp.asarray(q))
+    drawn = _parts(system, q)
     order = [(role, name) for role in ("spring", "actuator", "axis", "joint", "point") for name in drawn[role]]
     return {(role, name): np.asarray(drawn[role][name]) for role, name in order}
 
@@ -77,9 +77,9 @@ class Forces(NamedTuple):
 
 
 def forces(trajectory: Trajectory, times: Float[np.ndarray, " f"]) -> Forces | None:
-    """Reactions of the joints that are drawn, interpolated; None for a system without joints."""
+    """Reactions of the joints that are drawn, interpolated; None for a system without joints, or with contacts."""
     system = trajectory.system
-    if not isinstance(system, MechanismSystem):
+    if not isinstance(system, MechanismSystem) or trajectory.contacts:  # with contacts they are not known
         return None
     frames = system.model.frames
     chosen = [j for j, kind in enumerate(frames.kinds) if kind not in HIDDEN]

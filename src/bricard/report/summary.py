@@ -42,6 +42,8 @@ class Summary:
     constraint_error: float
     """Largest, of position and velocity."""
     singular: SingularPositions
+    impacts: tuple[float, ...]
+    """When contacts hit (s)."""
     mobility: str
     """At the start, in words."""
     parameters: dict[str, str]
@@ -80,7 +82,8 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         energy_scale=largest.kinetic if largest else np.nan,
         constraint_error=largest.constraint_error if largest else np.nan,
         singular=singular_positions(trajectory),
-        mobility=str(mobility(system, trajectory.q[0], trajectory.t[0])) if any_states else "",
+        impacts=tuple(sorted({event.time for event in trajectory.events if event.kind == "impact"})),
+        mobility=str(mobility(system, np.asarray(trajectory.q)[0], t[0])) if any_states else "",
         parameters=parameters(system),
         settings={k: str(v) for k, v in known.items()},
         versions=versions(),

@@ -99,7 +99,8 @@ class Chart {
     const step = plot.log ? Math.ceil((high - low) / 5) : niceStep((high - low) / 5);
     const power = Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))));
     const scale = !plot.log && (power >= 5 || power <= -3) ? power : 0;
-    this.unit.textContent = plot.unit && `(${scale ? `10${raised(scale)} ` : ""}${plot.unit})`;
+    const unit = [scale ? `10${raised(scale)}` : "", plot.unit].filter(Boolean).join(" ");
+    this.unit.textContent = unit && `(${unit})`;
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
       const y = this.y(plot.log ? 10 ** (k * step) : k * step);
       grid(k === 0 && !plot.log ? "zero" : "grid", { x1: margin.left, x2: width - margin.right, y1: y, y2: y });
