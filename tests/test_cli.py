@@ -363,8 +363,9 @@ class TestChart:
         arguments = ["chart", "sliding-pendulum-blended", "--points", "12", "--q", "0,0", "-o", str(target)]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
-        assert "smallest spectral radius" in result.output
+        assert "smallest spectral radius" in " ".join(result.output.split())
         assert target.read_bytes().startswith(b"\x89PNG")
+        assert list(tmp_path.iterdir()) == [target]
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

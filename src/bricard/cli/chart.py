@@ -44,7 +44,7 @@ def chart(
             raise Usage(f"--output {output}: the name has to end in one of {', '.join(OUTPUTS)}")
         changes, place = assignments(set), numbers("q", q)
         start()
-        from bricard.report.files import check_writable
+        from bricard.report.files import check_writable, replacing
         from bricard.stability import chart as compute
 
         check_writable(output)
@@ -57,10 +57,12 @@ def chart(
             raise Usage(f"{model} has no controller to chart; `bricard list` names scenarios that have one")
         at = example.q if place is None else place
         found = in_background(
-            lambda: compute(example.system, at, controller, progress=False, **grids), f"{points * points} points"
+            lambda: compute(example.system, at, {model: controller}, progress=False, **grids),
+            f"{points * points} points",
         )
         show(Text(str(found)))
-        found.save(output)
+        with replacing(output) as draft:
+            found.save(draft)
         show(Text(f"Wrote {output}"))
 
 

@@ -127,7 +127,7 @@ class Chart:
         if path.suffix == ".nc":
             self.data.to_netcdf(path)
         else:
-            self.plot().savefig(path)
+            self.plot().savefig(path, dpi=200)
         return path
 
 
