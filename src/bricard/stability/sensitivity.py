@@ -53,32 +53,33 @@ def _jacobian(
     q: Vector,
     v: Vector,
     t: Scalar,
-    a1: Scalar,
-    a2: Scalar,
+    weights: Float[Array, " 3"],
 ) -> Float[Array, "n n"]:
+    """`weights @ (a, g₁, g₂)`."""
     flat, unravel = ravel_pytree(memory)
     variation = row_variation(system, q, t)
     nv = system.nv
+    base, a1, a2 = weights
 
     def rates(x: Vector) -> Vector:
         near = q + system.qdot(q, x[:nv]), v + x[nv : 2 * nv], unravel(flat + x[2 * nv :])
         problem = state_problem(system, near[0], near[1], controller(t, *near), t, variation)
-        target = problem.target - a1 * problem.velocity_error - a2 * problem.position_error
-        problem = eqx.tree_at(lambda p: p.target, problem, target)
-        acceleration = solve(problem, Gauss()).acceleration
-        return jnp.concatenate([near[1], acceleration, ravel_pytree(controller.rate(t, *near))[0]])
+        target = base * problem.target - a1 * problem.velocity_error - a2 * problem.position_error
+        problem = eqx.tree_at(lambda p: (p.force, p.target), problem, (base * problem.force, target))
+        acceleration = solve(problem, Gauss()).acceleration  # linear in force and target
+        return jnp.concatenate([base * near[1], acceleration, base * ravel_pytree(controller.rate(t, *near))[0]])
 
     return derivative(rates, 2 * nv + flat.shape[0])
 
 
 def full_matrices(loop: Loop, controller: Controller | None = None) -> Full:
-    """The closed loop in all coordinates; it is affine in `a₁` and `a₂`."""
+    """The closed loop in all coordinates; it is affine in `a₁` and `a₂`.
+
+    Each part by itself: as differences of the whole, `g₁` and `g₂` would have the rounding of stiff springs in them.
+    """
     controller = loop.controller if controller is None else controller
     at = loop.system, controller, loop.memory, loop.q, loop.v, loop.t
-    a, one, two = (
-        np.asarray(_jacobian(*at, *(jnp.asarray(x) for x in pair))) for pair in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
-    )
-    return Full(a, one - a, two - a)
+    return Full(*(np.asarray(_jacobian(*at, jnp.asarray(e))) for e in np.eye(3)))
 
 
 def detect(full: Full, count: int, a1: float | None = None, a2: float | None = None) -> Detected:
