@@ -64,6 +64,43 @@ def running():
     running_maps().savefig(IMAGES / "running.png", dpi=70)
 
 
+def charts():
+    """Where blended and periodic servo-constraints are stable: pendulum on a cart, and platform on cables."""
+    cart = br.gallery.load("sliding-pendulum").system
+    blended = {
+        f"κ = {kappa}": br.control.Blended(cart, _tip, "cart", [0.0], 1.0, 1.0, kappa) for kappa in (0.2, 0.4, 0.6)
+    }
+    loops = {label: br.control.Sampled(law, 0.03, delay=1) for label, law in blended.items()}
+    chart = br.stability.chart(cart, [0.0, 0.0], loops, kp=np.linspace(0, 300, 150), kd=np.linspace(0, 40, 150))
+    print(chart)
+    chart.plot().savefig(IMAGES / "sliding_pendulum_chart.png", dpi=70)
+
+    example = br.gallery.load("acroboter")
+    law, other = (
+        br.control.Blended(example.system, _platform, _by_connector, [0.5, 0.0, -1.5, 0.0], 1.0, 1.0, kappa)
+        for kappa in (0.8, 0.9)
+    )
+    laws = {"κ = 0.8": law, "κ = 0.9": other, "periodic, k = 4, l = 1": br.control.Periodic(law, 4, 1)}
+    loops = {label: br.control.Sampled(law, 0.01, delay=1) for label, law in laws.items()}
+    chart = br.stability.chart(
+        example.system, example.q, loops, kp=np.linspace(0, 3000, 150), kd=np.linspace(0, 100, 150)
+    )
+    print(chart)
+    chart.plot().savefig(IMAGES / "acroboter_chart.png", dpi=70)
+
+
+def _tip(q):
+    return q[:1] + 0.9 * jnp.sin(q[1:])
+
+
+def _platform(q):
+    return jnp.array([q[1] - 0.5 * (q[3] + q[5]), 0.5 * (q[2] + q[4]), 0.5 * (q[3] + q[5]), q[3] - q[5]])
+
+
+def _by_connector(q):
+    return _platform(q).at[1].set(q[0])
+
+
 def gallery():
     """Every system at its start, small."""
     folder = IMAGES / "gallery"
@@ -99,4 +136,5 @@ if __name__ == "__main__":
     mpl.use("Agg")
     slider_crank()
     running()
+    charts()
     gallery()
