@@ -100,7 +100,7 @@ MECHANISMS = (
 RUNS = {
     # Errors grow 3000-fold in its last second.
     "five-bar": {"rtol": 1e-12, "atol": 1e-12},
-    # Explicit steps of 0.2 ms, as its fastest decay of 2.7e4 1/s needs, are cheaper than implicit ones this accurate.
+    # Explicit steps of 0.3 ms, as its fastest decay of 3e3 1/s needs, are cheaper than implicit ones this accurate.
     "flyball-governor": {"solver": diffrax.Dopri8(), "rtol": 1e-10, "atol": 1e-10},
     # Its parallelograms pass their flat positions, where constraints are dependent. Within √mu of them the route spares
     # the force that keeps them parallelograms: in absolute coordinates with mu = 1e-10 that costs 1e-8 m each time.
