@@ -105,6 +105,8 @@ RUNS = {
     # Its parallelograms pass their flat positions, where constraints are dependent. Within √mu of them the route spares
     # the force that keeps them parallelograms: in absolute coordinates with mu = 1e-10 that costs 1e-8 m each time.
     "gripper": {"method": br.Proximal(mu=1e-13)},
+    # Limp, it is chaotic: changes of its start grow 10-fold in the first second and 25000-fold in the second one.
+    "six-axis-arm": {"rtol": 1e-13, "atol": 1e-13},
 }
 
 
@@ -120,6 +122,21 @@ def test_same_motion_in_three_coordinates(name):
         for got, expected in zip(other, places[0], strict=True):
             np.testing.assert_allclose(got.p, expected.p, atol=1e-7, rtol=0)
             np.testing.assert_allclose(got.R, expected.R, atol=1e-7, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["five-bar", "six-axis-arm"])
+def test_runs_that_need_smaller_steps_are_sensitive(name):
+    """A change of the velocities at 1 s is a thousand times as large at 2 s, in one and the same coordinates."""
+    example = load(name, "relative")
+
+    def end(q, v):
+        run = example.simulate(q=q, v=v, t_end=1.0, save=2, rtol=1e-12, atol=1e-12)
+        return np.concatenate([run.q[-1], run.v[-1]])
+
+    q, v = np.split(end(example.q, example.v), 2)
+    change = 1e-8 * v
+    assert np.linalg.norm(end(q, v + change) - end(q, v)) > 1e3 * np.linalg.norm(change)
 
 
 @pytest.mark.slow
