@@ -1,0 +1,71 @@
+"""The problems by bricard: default settings, several tolerances.
+
+The time is that of the whole public call, checks of the input included, after the first call has compiled it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import bricard as br
+from benchmarks.problems import Problem
+from benchmarks.runs import Run
+from benchmarks.timing import cpu_time
+
+NAME = "bricard"
+
+
+def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **settings: Any) -> Run:
+    """One run with tolerances `rtol`; `settings` go before the example's."""
+    example = br.gallery.load(problem.gallery, **problem.parameters)
+    chosen = {"t_end": problem.times[-1], "save": problem.times, "rtol": rtol, "atol": rtol, "throw": False} | settings
+
+    def work():
+        return jax.block_until_ready(example.simulate(**chosen))
+
+    start = time.process_time()
+    trajectory = work()
+    first = time.process_time() - start
+    seconds = cpu_time(work, repeats)
+    done = bool(trajectory.succeeded)
+    energy, gap = _checks(example.system, trajectory.t, trajectory.q, trajectory.v, trajectory.work)
+    return Run(
+        problem=problem.name,
+        tool=NAME,
+        setting=f"{label or 'default'}, rtol = {rtol:.0e}",
+        seconds=seconds,
+        error=problem.error(np.stack([problem.track(example.system, q) for q in trajectory.q])) if done else np.inf,
+        energy=float(energy),
+        gap=float(gap) if problem.model.loops else None,
+        compile_seconds=max(0.0, first - seconds),
+        note=f"{int(trajectory.stats['num_steps'])} steps" + ("" if done else f"; failed: {trajectory.status}"),
+    )
+
+
+@eqx.filter_jit
+def _checks(system, t, q, v, work):
+    """Largest violation of the energy balance (J) and of a constraint, over the states (k, …) of a run.
+
+    As `Trajectory.energy` and `constraint_error`, which compile longer, since they solve for forces too.
+    """
+    energy = jax.vmap(lambda t, q, v: system.kinetic_energy(q, v, t) + system.potential_energy(q, t))(t, q, v)
+    balance = energy - jnp.sum(work, axis=1)
+    gaps = jax.vmap(system.constraints)(q, t)
+    return jnp.max(jnp.abs(balance - balance[0])), jnp.max(jnp.abs(gaps), initial=0.0)
+
+
+RTOL = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
+
+
+def runs(problem: Problem, quick: bool = False) -> Iterator[Run]:
+    """Several tolerances, coarse to fine."""
+    stiff = problem.name == "A05"
+    for rtol in RTOL[1::3] if quick else RTOL[:5] if stiff else RTOL:
+        yield run(problem, rtol, "Kvaerno5" if stiff else "", 2 if quick else 5)
