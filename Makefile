@@ -25,8 +25,9 @@ format: $(SETUP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(SETUP)  ## What each route costs, on this machine.
-	$(BIN)/python -m benchmarks
+bench: $(SETUP)  ## Speed and accuracy against other tools, on this machine; parts by PARTS="evaluation cold".
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m benchmarks $(PARTS)
 
 docs: $(SETUP)  ## The documentation as a web site, in site/.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

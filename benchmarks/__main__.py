@@ -1,80 +1,111 @@
-"""What does each route cost, and how long does a run take? Best of several, as ratios to the default route.
+"""Speed against other tools: `make bench` or `python -m benchmarks [parts] [--quick] [--check]`.
 
-`make bench` or `python -m benchmarks`. Times vary between machines; ratios in one run are what to compare.
+Parts: work-precision, evaluation, batch, size, cold, charts; without any, all of them. Results go to
+`benchmarks/results` as JSON and to `docs/benchmarks.md` as tables, and the diagrams to `docs/images`. `--quick` takes
+some minutes and only prints. `--check` measures again and compares ratios (ours over a peer's, in one run) with the
+stored ones: it fails if one grew by more than half. Times vary between machines; ratios in one run are what to compare.
 """
 
 from __future__ import annotations
 
-import time
+import argparse
+import sys
+from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
+from benchmarks import results, targets
+from benchmarks.markdown import put
 
-import bricard as br
-from bricard.equations.problem import equilibrate, row_variation, state_problem
-
-ROUTES = {
-    "Proximal": br.Proximal(),
-    "Multipliers": br.Multipliers(),
-    "Gauss": br.Gauss(),
-    "Projection": br.Projection(),
-    "MassProjection": br.MassProjection(),
-    "NullSpace": br.NullSpace(),
-    "Partitioning": br.Partitioning(),
-    "QuasiVelocity": br.QuasiVelocity(),
-    "Penalty": br.Penalty(),
-    "AugmentedLagrangian": br.AugmentedLagrangian(),
-}
+PARTS = ("work-precision", "evaluation", "batch", "size", "cold", "charts")
 
 
-def best(function, *arguments, repeats=5):
-    """Shortest of several times (s), after compilation."""
-    jax.block_until_ready(function(*arguments))
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        times.append(time.perf_counter() - start)
-    return min(times)
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])  # pyright: ignore[reportOptionalMemberAccess]
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="fewer problems and settings; nothing is written")
+    parser.add_argument(
+        "--check", action="store_true", help="compare ratios with the stored results; nothing is written"
+    )
+    parser.add_argument(
+        "--problem", action="append", default=[], help="only this problem of work-precision (again for more)"
+    )
+    chosen = parser.parse_args(arguments)
+    unknown = [part for part in chosen.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    regressions = []
+    for part in chosen.parts or PARTS:
+        print(f"\n== {part}", flush=True)
+        data = measure(part, chosen.quick, tuple(chosen.problem))
+        print("\n" + markdown(part, data))
+        if chosen.check:
+            stored = results.load(part)
+            found = results.worse(ratios(part, stored), ratios(part, data)) if stored else [f"{part}: nothing stored"]
+            regressions += found
+        elif not chosen.quick:
+            if chosen.problem:
+                data = _with_stored(data)
+            results.save(part, data)
+            publish(part, data)
+    for line in regressions:
+        print(f"worse than stored: {line}")
+    return 1 if regressions else 0
 
 
-def evaluation(example, method, count=200):
-    """Time (s) of one acceleration, from `count` in a row inside one compiled loop."""
-    system = example.system
-    q, v = jnp.asarray(example.q), jnp.asarray(example.v)
-    variation = row_variation(system, q, 0.0)
+def measure(part: str, quick: bool, problems: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Run one part."""
+    if part == "work-precision":
+        from benchmarks import work_precision
 
-    @eqx.filter_jit
-    def many(q, v):
-        def one(v, _):
-            scaled, units = equilibrate(state_problem(system, q, v, jnp.zeros(system.nu), 0.0, variation))
-            return v + 1e-9 * method.acceleration(scaled) * units.columns, None
-
-        return jax.lax.scan(one, v, length=count)[0]
-
-    return best(many, q, v) / count
+        return work_precision.measure(problems, quick)
+    return _module(part).measure(quick)
 
 
-def main():
-    sizes = (1, 2, 10, 40)
-    print("One acceleration of N four-bars, against the default route")
-    print(f"{'':20}" + "".join(f"{f'N = {n}':>10}" for n in sizes))
-    examples = [br.gallery.load("n-four-bar", n=n) for n in sizes]
-    default = [evaluation(e, ROUTES["Proximal"]) for e in examples]
-    print(f"{'Proximal (µs)':20}" + "".join(f"{1e6 * t:10.1f}" for t in default))
-    for name, method in ROUTES.items():
-        ratios = [evaluation(e, method) / d for e, d in zip(examples, default, strict=True)]
-        print(f"{name:20}" + "".join(f"{r:10.2f}" for r in ratios))
-    print("\nA whole run with default settings")
-    for name, parameters in (("slider-crank", {}), ("n-four-bar", {"n": 10}), ("andrews", {})):
-        example = br.gallery.load(name, **parameters)
-        start = time.perf_counter()
-        example.simulate().q.block_until_ready()
-        first = time.perf_counter() - start
-        again = best(lambda e=example: e.simulate().q)
-        print(f"{name:20} first {first:6.2f} s, then {1e3 * again:8.1f} ms")
+def markdown(part: str, data: dict[str, Any]) -> str:
+    """The results of a part for people."""
+    if part == "work-precision":
+        from benchmarks import work_precision
+
+        return targets.table(targets.outcomes(data["runs"])) + "\n\n" + work_precision.markdown(data)
+    return _module(part).markdown(data)
+
+
+def ratios(part: str, data: dict[str, Any]) -> dict[str, float]:
+    """Ours over a peer's, by what was measured; none where there is no peer."""
+    if part == "work-precision":
+        return {f"{o.problem} {o.goal:.0e} m": 1 / o.ratio for o in targets.outcomes(data["runs"]) if o.ratio}
+    module = _module(part)
+    return module.ratios(data) if hasattr(module, "ratios") else {}
+
+
+def publish(part: str, data: dict[str, Any]) -> None:
+    """Into the documentation."""
+    m = results.machine()
+    versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
+    put("machine", f"Measured on {m['cores']} cores of {m['processor']}, Python {m['python']}, {versions}.")
+    put(part, markdown(part, data))
+    if part == "work-precision":
+        from benchmarks.plot import draw
+
+        draw(data["runs"])
+
+
+def _with_stored(data: dict[str, Any]) -> dict[str, Any]:
+    """The stored runs of other problems, and the new ones."""
+    stored = results.load("work-precision")
+    if stored is None:
+        return data
+    new = {r["problem"] for r in data["runs"]}
+    from benchmarks.problems import BUILD
+
+    runs = [r for r in stored["runs"] if r["problem"] not in new] + data["runs"]
+    return data | {"runs": sorted(runs, key=lambda r: list(BUILD).index(r["problem"]))}
+
+
+def _module(part: str) -> Any:
+    from importlib import import_module
+
+    return import_module(f"benchmarks.{part}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""How long does a stability chart take? `python -m benchmarks.charts`: 300 × 300 points, after compilation."""
+"""How long does a stability chart take? 300 × 300 points, after compilation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bricard as br
+from benchmarks.markdown import table
 
 SIZE = 300
 
@@ -24,7 +25,8 @@ def by_connector(q):
     return platform(q).at[1].set(q[0])
 
 
-def measure(name, system, q, law, period, kp, kd):
+def timed(name, system, q, law, period, kp, kd):
+    """Least wall time and CPU time (s) of three charts, after compilation."""
     loop = br.control.Sampled(law, period, delay=1)
     grids = {"kp": np.linspace(0, kp, SIZE), "kd": np.linspace(0, kd, SIZE)}
     br.stability.chart(system, q, loop, **{n: g[:: SIZE // 10] for n, g in grids.items()})  # compiles
@@ -34,22 +36,28 @@ def measure(name, system, q, law, period, kp, kd):
         br.stability.chart(system, q, loop, **grids)
         wall.append(time.perf_counter() - start[0])
         work.append(time.process_time() - start[1])
-    print(
-        f"{name:20} {min(wall):6.2f} s ({1e6 * min(wall) / SIZE**2:5.1f} µs per point), "
-        f"{min(work):6.2f} s of computing ({1e6 * min(work) / SIZE**2:5.1f} µs per point)"
-    )
+    print(f"{name}: {min(wall):.2f} s, {min(work):.2f} s of computing", flush=True)
+    return {"name": name, "wall": min(wall), "work": min(work)}
 
 
-def main():
-    print(f"Stability chart, {SIZE} × {SIZE} points, one sample of delay")
+def measure(quick=False):
+    """Charts of the sliding pendulum and, unless in a hurry, the Acroboter."""
     cart = br.gallery.load("sliding-pendulum").system
-    measure(
-        "sliding pendulum", cart, [0.0, 0.0], br.control.Blended(cart, tip, "cart", [0.0], 1.0, 1.0, 0.6), 0.03, 300, 40
-    )
-    example = br.gallery.load("acroboter")
-    law = br.control.Blended(example.system, platform, by_connector, [0.5, 0.0, -1.5, 0.0], 1.0, 1.0, 0.9)
-    measure("Acroboter", example.system, example.q, law, 0.01, 3000, 80)
+    law = br.control.Blended(cart, tip, "cart", [0.0], 1.0, 1.0, 0.6)
+    rows = [timed("sliding pendulum", cart, [0.0, 0.0], law, 0.03, 300, 40)]
+    if not quick:
+        example = br.gallery.load("acroboter")
+        law = br.control.Blended(example.system, platform, by_connector, [0.5, 0.0, -1.5, 0.0], 1.0, 1.0, 0.9)
+        rows.append(timed("Acroboter", example.system, example.q, law, 0.01, 3000, 80))
+    return {"rows": rows, "size": SIZE}
 
 
-if __name__ == "__main__":
-    main()
+def markdown(data):
+    """One row per system."""
+    points = data["size"] ** 2
+    rows = [
+        [r["name"], f"{r['wall']:.2f} s", f"{r['work']:.2f} s", f"{1e6 * r['work'] / points:.1f} µs"]
+        for r in data["rows"]
+    ]
+    head = ["", "time", "CPU time", "CPU time per point"]
+    return f"Stability charts of {data['size']} × {data['size']} points, one sample of delay:\n\n" + table(head, rows)

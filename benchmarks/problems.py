@@ -215,7 +215,9 @@ def governor() -> Problem:
         across = np.eye(3) - np.outer(along, along)
         # A rod of square section, its inertia moved to the common centre, and the mass at its tip.
         inertia = middle * (across * (1 + 0.01**2) + 2 * 0.01**2 * np.outer(along, along))
-        inertia = inertia + (0.3 * np.sum((centre - hinge - along / 2) ** 2) + 5.0 * np.sum((tip - centre) ** 2)) * across
+        inertia = (
+            inertia + (0.3 * np.sum((centre - hinge - along / 2) ** 2) + 5.0 * np.sum((tip - centre) ** 2)) * across
+        )
         bodies.append(Body(f"{name} arm", "shaft", hinge, np.array([0, -side, 0]), 5.3, centre, inertia))
         foot = np.array([0.05 * side, 0, 0.5])
         springs.append(Spring("collar", f"{name} arm", foot, hinge + along / 2, d["K"], d["C"], d["rest_length"]))

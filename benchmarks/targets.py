@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks import markdown
+
 GOALS = (1e-6, 1e-8)
 """Position errors (m)."""
 LARGEST_GAP = 1e-6
@@ -72,27 +74,17 @@ def _small(value: float | None, bound: float) -> bool:
 
 def table(found: Iterable[Outcome]) -> str:
     """As Markdown."""
-    lines = [
-        "| problem | error | bricard | fastest peer | times faster | wanted | |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for o in found:
         ratio = "" if o.ratio is None else f"{o.ratio:.2g}"
         verdict = {None: "", True: "yes", False: "**no**"}[o.holds]
         wanted = "" if o.wanted is None else f"{o.wanted:g}"
-        lines.append(
-            f"| {o.problem} | {o.goal:.0e} m | {_cell(o.ours)} | {_cell(o.peer, True)} | {ratio} | {wanted} | {verdict} |"
-        )
-    return "\n".join(lines)
+        rows.append([o.problem, f"{o.goal:.0e} m", _cell(o.ours), _cell(o.peer, True), ratio, wanted, verdict])
+    return markdown.table(["problem", "error", "bricard", "fastest peer", "times faster", "wanted", ""], rows)
 
 
 def _cell(run: dict[str, Any] | None, name: bool = False) -> str:
     if run is None:
         return "not reached"
     who = f"{run['tool']}, " if name else ""
-    return f"{milliseconds(run['seconds'])} ({who}{run['setting']})"
-
-
-def milliseconds(seconds: float) -> str:
-    """Three digits, in ms."""
-    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+    return f"{markdown.duration(run['seconds'])} ({who}{run['setting']})"

@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from benchmarks.markdown import duration, number, table
 from benchmarks.problems import BUILD
 from benchmarks.runs import Run
 
@@ -65,3 +66,22 @@ def row(run: Run) -> str:
     if run.compile_seconds is not None:
         parts.append(f"compiling {run.compile_seconds:.1f} s")
     return "   ".join([*parts, run.note])
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """Every run, problem by problem."""
+    rows = [
+        [
+            r["problem"],
+            f"{r['tool']}, {r['setting']}",
+            duration(r["seconds"]) if r["seconds"] is not None else "failed",
+            number(r["error"]) or "failed",
+            number(r["energy"]),
+            number(r["gap"]),
+            "" if (r["compile_seconds"] or 0.0) < 0.5 else f"{r['compile_seconds']:.0f} s",
+            r["note"],
+        ]
+        for r in data["runs"]
+    ]
+    head = ["", "tool and setting", "CPU time", "error (m)", "energy (J)", "gap (m)", "compiling", ""]
+    return table(head, rows)

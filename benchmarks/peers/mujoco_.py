@@ -40,7 +40,9 @@ def mjcf(model: Model, step: float, integrator: str = "RK4", sharpness: float = 
         iterations="10",
         tolerance="1e-14",
     )
-    ElementTree.SubElement(option, "flag", contact="disable", refsafe="disable", frictionloss="disable", limit="disable")
+    ElementTree.SubElement(
+        option, "flag", contact="disable", refsafe="disable", frictionloss="disable", limit="disable"
+    )
     elements = {GROUND: ElementTree.SubElement(root, "worldbody")}
     for b in model.bodies:
         element = ElementTree.SubElement(

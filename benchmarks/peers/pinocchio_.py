@@ -179,7 +179,9 @@ def run_rk4(problem: Problem, steps: int, repeats: int = 5, sharpness: float = 2
         states.append(rk4(simulation.acceleration, *states[-1], h, steps))
     total = steps * (len(problem.times) - 1)
     seconds = cpu_time(lambda: rk4(simulation.acceleration, q, v, h, total), repeats)
-    return _described(problem, simulation, f"RK4, h = {h:.3g} s", [np.concatenate(s) for s in states], seconds, 4 * total)
+    return _described(
+        problem, simulation, f"RK4, h = {h:.3g} s", [np.concatenate(s) for s in states], seconds, 4 * total
+    )
 
 
 def run_dop853(problem: Problem, rtol: float, repeats: int = 5, rate: float | None = None, proximal=PROXIMAL) -> Run:

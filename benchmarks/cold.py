@@ -1,0 +1,62 @@
+"""How long until the first result? Import, build, compile, simulate A03, in a new process; cache cold and warm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from benchmarks.markdown import duration, table
+
+GOALS = {"cold": 4.0, "warm": 2.0}
+"""Bounds (s) for a new process without and with a warm compilation cache."""
+PROGRAM = """
+import time; start = time.perf_counter()
+import bricard as br
+import jax
+imported = time.perf_counter()
+example = br.gallery.load("andrews", beta=-0.062)
+built = time.perf_counter()
+jax.block_until_ready(example.simulate(t_end=0.05, save=11))
+print({"import": imported - start, "build": built - imported, "simulate": time.perf_counter() - built})
+"""
+
+
+def measure(quick: bool = False) -> dict[str, Any]:
+    """Wall times (s) of the whole process, and of its parts."""
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {
+            "JAX_COMPILATION_CACHE_DIR": cache,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+        for label in ("cold", *["warm"] * (1 if quick else 3)):
+            start = time.perf_counter()
+            done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+            whole = time.perf_counter() - start
+            if done.returncode:
+                raise RuntimeError(f"the first run of A03 failed: {done.stderr.strip()[-500:]}")
+            parts = json.loads(done.stdout.splitlines()[-1].replace("'", '"'))
+            if label not in results or whole < results[label]["whole"]:
+                results[label] = {"whole": whole} | parts
+            print(label, {k: f"{x:.2f} s" for k, x in results[label].items()}, flush=True)
+    return results
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """One row per state of the cache."""
+    rows = [
+        [
+            f"{label} compilation cache",
+            *(duration(data[label][k]) for k in ("whole", "import", "build", "simulate")),
+            f"{GOALS[label]:g} s",
+            "yes" if data[label]["whole"] < GOALS[label] else "**no**",
+        ]
+        for label in GOALS
+    ]
+    return table(["", "whole process", "import", "build", "compile and simulate", "wanted below", ""], rows)

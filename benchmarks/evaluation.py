@@ -1,0 +1,112 @@
+"""What does one acceleration cost, by each route, and in MuJoCo? N four-bars, at the start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import bricard as br
+from benchmarks.markdown import table
+from benchmarks.problems import four_bars_model
+from benchmarks.timing import cpu_time
+from bricard.equations.problem import equilibrate, row_variation, state_problem
+from bricard.gallery import Example
+
+ROUTES = {
+    "Proximal": br.Proximal(),
+    "Multipliers": br.Multipliers(),
+    "Gauss": br.Gauss(),
+    "Projection": br.Projection(),
+    "MassProjection": br.MassProjection(),
+    "NullSpace": br.NullSpace(),
+    "Partitioning": br.Partitioning(),
+    "QuasiVelocity": br.QuasiVelocity(),
+    "Penalty": br.Penalty(),
+    "AugmentedLagrangian": br.AugmentedLagrangian(),
+}
+DEFAULT = "Proximal"
+SIZES = (1, 2, 10, 40)
+LONG = (100, 400)
+"""For the default route and MuJoCo only."""
+
+
+def measure(quick: bool = False) -> dict[str, Any]:
+    """Times (s) of one evaluation by tool or route and N."""
+    sizes = SIZES[:3] if quick else SIZES
+    costs: dict[str, dict[str, float]] = {name: {} for name in ("MuJoCo", *ROUTES)}
+    for n in sizes if quick else (*SIZES, *LONG):
+        example = br.gallery.load("n-four-bar", n=n)
+        for name, method in ROUTES.items():
+            if name == DEFAULT or n in sizes:
+                costs[name][str(n)] = by_route(example, method)
+        peer = by_mujoco(n)
+        if peer is not None:
+            costs["MuJoCo"][str(n)] = peer
+        shown = {name: f"{1e6 * c[str(n)]:.1f} µs" for name, c in costs.items() if str(n) in c}
+        print(f"N = {n}: {shown}", flush=True)
+    return {"costs": {name: c for name, c in costs.items() if c}}
+
+
+def by_route(example: Example, method: Any) -> float:
+    """Time (s) of one acceleration, from many in a row inside one compiled loop: mass matrix, bias and all."""
+    system = example.system
+    q, v = jnp.asarray(example.q), jnp.asarray(example.v)
+    variation = row_variation(system, q, 0.0)
+    count = max(5, 2000 // system.nv)
+
+    @eqx.filter_jit
+    def many(q, v):
+        def one(v, _):
+            scaled, units = equilibrate(state_problem(system, q, v, jnp.zeros(system.nu), 0.0, variation))
+            return v + 1e-9 * method.acceleration(scaled) * units.columns, None
+
+        return jax.lax.scan(one, v, length=count)[0]
+
+    jax.block_until_ready(many(q, v))
+    return cpu_time(lambda: jax.block_until_ready(many(q, v))) / count
+
+
+def by_mujoco(n: int) -> float | None:
+    """Time (s) of one evaluation in MuJoCo: a step of Euler's method in its loop, hardly more than `mj_forward`."""
+    try:
+        from benchmarks.peers.mujoco_ import Simulation
+
+        simulation = Simulation(four_bars_model(n), 1e-6, "Euler", 2.0)
+    except ImportError:
+        return None
+    count = max(20, 20_000 // n)
+
+    def work():
+        simulation.reset()
+        simulation.steps(count)
+
+    return cpu_time(work) / count
+
+
+def ratios(data: dict[str, Any]) -> dict[str, float]:
+    """Our default route over MuJoCo."""
+    costs = data["costs"]
+    peer = costs.get("MuJoCo", {})
+    return {f"evaluation N={n}": costs[DEFAULT][n] / peer[n] for n in peer if n in costs[DEFAULT]}
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """Microseconds by route and N; and the growth."""
+    costs = data["costs"]
+    sizes = sorted({int(n) for c in costs.values() for n in c})
+    rows = [
+        [name + (" (default)" if name == DEFAULT else ""), *(_micro(c.get(str(n))) for n in sizes)]
+        for name, c in costs.items()
+    ]
+    rows.append(
+        ["default over MuJoCo"]
+        + [f"{r:.2g}" if (r := ratios(data).get(f"evaluation N={n}")) is not None else "" for n in sizes]
+    )
+    return "Microseconds for one acceleration of N four-bars:\n\n" + table(["", *(f"N = {n}" for n in sizes)], rows)
+
+
+def _micro(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1e6 * seconds:.3g}"

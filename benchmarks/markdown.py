@@ -1,0 +1,40 @@
+"""Tables of the documentation, between markers, so that the text around them stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def put(part: str, text: str, page: Path = PAGE) -> None:
+    """Replace what stands between the markers of `part`."""
+    start, end = f"<!-- {part}: generated -->", f"<!-- {part}: end -->"
+    content = page.read_text()
+    if start not in content or end not in content:
+        raise ValueError(f"{page.name} has no place for {part}: put {start} and {end} where it belongs")
+    before, rest = content.split(start, 1)
+    after = rest.split(end, 1)[1]
+    page.write_text(f"{before}{start}\n\n{text.strip()}\n\n{end}{after}")
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Short; empty where there is none."""
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def duration(seconds: float | None) -> str:
+    """Three digits in the unit that suits."""
+    if seconds is None:
+        return ""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

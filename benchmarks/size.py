@@ -1,0 +1,138 @@
+"""How do time, compilation and memory grow with size? N four-bars for one second, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.markdown import duration, table
+
+SIZES = (1, 3, 10, 30, 100, 300, 1000)
+LIMIT = 60.0
+"""The next size is not tried when one run takes longer (s), compilation not counted."""
+PATIENCE = 600.0
+"""A size that takes longer in all (s) is given up."""
+SPAN, RTOL = 1.0, 1e-8
+
+
+def measure(quick: bool = False) -> dict[str, Any]:
+    """One row per N and tool."""
+    rows = []
+    for tool in ("bricard", "MuJoCo"):
+        for n in SIZES[:4:2] if quick else SIZES:
+            row = _apart(tool, n)
+            rows.append({"tool": tool, "n": n} | row)
+            print(f"{tool:8} N = {n:5} {row}", flush=True)
+            if row.get("failed") or row["seconds"] > LIMIT:
+                break
+    return {"rows": rows, "span": SPAN}
+
+
+def _apart(tool: str, n: int) -> dict[str, Any]:
+    """What a process of its own says of one size."""
+    command = [sys.executable, "-m", "benchmarks.size", tool, str(n)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {PATIENCE:.0f} s"}
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:200]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def one(tool: str, n: int) -> dict[str, Any]:
+    """Time of a run (s), time before the first one is done, error against the exact motion (m), peak memory (MB)."""
+    import numpy as np
+
+    from benchmarks.problems import four_bars
+
+    problem = four_bars(n)
+    goal = problem.points[:2]  # at 0 and 1 s
+    began = time.process_time()
+    if tool == "MuJoCo":
+        from benchmarks.peers.mujoco_ import Simulation
+
+        simulation = Simulation(problem.model, 1e-3, "RK4", 0.75)
+
+        def work():
+            simulation.reset()
+            simulation.steps(1000)
+
+        def points():
+            return np.stack([goal[0], simulation.look()[0][:2]])
+    else:
+        import bricard as br
+
+        example = br.gallery.load("n-four-bar", n=n)
+        last = {}
+
+        def work():
+            last["run"] = example.simulate(t_end=SPAN, save=[0.0, SPAN], rtol=RTOL, atol=RTOL)
+            last["run"].q.block_until_ready()
+
+        def points():
+            return np.stack([problem.track(example.system, q) for q in last["run"].q])
+
+    from benchmarks.timing import cpu_time
+
+    work()
+    first = time.process_time() - began
+    seconds = cpu_time(work, 3)
+    error = float(np.max(np.linalg.norm(points() - goal, axis=1)))
+    return {"seconds": seconds, "first": first, "error": error, "memory": _peak()}
+
+
+def _peak() -> float:
+    """Most memory (MB) this process has used."""
+    import resource
+
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes / (1024 if sys.platform != "darwin" else 1024**2)
+
+
+def growth(data: dict[str, Any], tool: str = "bricard") -> float | None:
+    """Exponent p of the cost ∼ Nᵖ over the upper half of the sizes."""
+    import numpy as np
+
+    rows = [r for r in data["rows"] if r["tool"] == tool and r.get("seconds")]
+    rows = rows[len(rows) // 2 - 1 :] if len(rows) > 3 else rows
+    if len(rows) < 2:
+        return None
+    return float(np.polyfit(np.log([r["n"] for r in rows]), np.log([r["seconds"] for r in rows]), 1)[0])
+
+
+def ratios(data: dict[str, Any]) -> dict[str, float]:
+    """Our time over MuJoCo's."""
+    times = {(r["tool"], r["n"]): r["seconds"] for r in data["rows"] if r.get("seconds")}
+    return {
+        f"size N={n}": times[tool, n] / times["MuJoCo", n]
+        for tool, n in times
+        if tool == "bricard" and ("MuJoCo", n) in times
+    }
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """Both tools side by side."""
+    rows = [
+        [
+            f"{r['n']}",
+            r["tool"],
+            *(
+                [r["failed"], "", "", ""]
+                if r.get("failed")
+                else [duration(r["seconds"]), f"{r['error']:.0e} m", duration(r["first"]), f"{r['memory']:.0f} MB"]
+            ),
+        ]
+        for r in sorted(data["rows"], key=lambda r: (r["n"], r["tool"]))
+    ]
+    p = growth(data)
+    head = ["N", "tool", "run", "error", "from import to first result", "peak memory"]
+    grows = "" if p is None else f"\n\nbricard's time grows like N^{p:.2f} over the larger sizes."
+    return f"{data['span']:g} s of N four-bars:\n\n" + table(head, rows) + grows
+
+
+if __name__ == "__main__":
+    print(json.dumps(one(sys.argv[1], int(sys.argv[2]))))
