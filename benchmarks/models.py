@@ -6,6 +6,7 @@ Points, axes and inertias are in the world frame in the reference configuration,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class Model:
         return twists
 
 
-def slender(start: np.ndarray, end: np.ndarray, mass: float, axial: float = 0.0) -> dict[str, object]:
+def slender(start: np.ndarray, end: np.ndarray, mass: float, axial: float = 0.0) -> dict[str, Any]:
     """Mass, centre and inertia of a uniform rod, with `axial` inertia about itself."""
     along = end - start
     length = float(np.linalg.norm(along))

@@ -183,7 +183,9 @@ def bricard() -> Problem:
     r, corners = data["reference"]["slender"], np.array(data["definition"]["joints"])
     axes = [np.eye(3)["xyz".index(k)] for k in data["definition"]["axes"]]
     bodies = [
-        Body(f"rod {i}", f"rod {i - 1}" if i else GROUND, corners[i], axes[i], **slender(*corners[i : i + 2], 1.0))
+        Body(
+            f"rod {i}", f"rod {i - 1}" if i else GROUND, corners[i], axes[i], **slender(corners[i], corners[i + 1], 1.0)
+        )
         for i in range(5)
     ]
     hinge = Loop("rod 4", GROUND, (corners[5], corners[5] + 0.5 * axes[5]))

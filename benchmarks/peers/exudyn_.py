@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,13 @@ class Simulation:
         import exudyn as exu
         import exudyn.itemInterface as items
 
-        self.exu, self.items, self.described = exu, items, model
-        self.container = exu.SystemContainer()
+        self.exu: Any = exu
+        self.items: Any = items
+        self.described = model
+        self.container = self.exu.SystemContainer()
         self.system = self.container.AddSystem()
-        self.ground = self.system.AddObject(items.ObjectGround())
-        self.bodies, self.nodes = {GROUND: self.ground}, {}
+        self.ground = self.system.AddObject(self.items.ObjectGround())
+        self.bodies = {GROUND: self.ground}
         for b in model.bodies:
             (self._body_2d if model.planar else self._body_3d)(b, *model.twists()[b.name])
         for b in model.bodies:
@@ -40,10 +43,10 @@ class Simulation:
         for s in model.springs:
             self._spring(s)
         self.sensor = self.system.AddSensor(
-            items.SensorBody(
+            self.items.SensorBody(
                 bodyNumber=self.bodies[model.tracked[0]],
                 localPosition=self._local(*model.tracked),
-                outputVariableType=exu.OutputVariableType.Position,
+                outputVariableType=self.exu.OutputVariableType.Position,
                 writeToFile=False,
                 storeInternal=True,
             )
@@ -62,7 +65,7 @@ class Simulation:
             )
         )
         self.bodies[b.name] = system.AddObject(
-            items.ObjectRigidBody2D(physicsMass=b.mass, physicsInertia=b.inertia[2, 2], nodeNumber=node)
+            items.ObjectRigidBody2D(mass=b.mass, inertia=b.inertia[2, 2], nodeNumber=node)
         )
         if np.any(self.described.gravity):
             mass = system.AddMarker(items.MarkerBodyMass(bodyNumber=self.bodies[b.name]))
@@ -83,9 +86,9 @@ class Simulation:
             nodeType=self.exu.NodeType.RotationEulerParameters,
         )
 
-    def _marker(self, body: str, point: np.ndarray, rigid: bool = False) -> int:
-        kind = self.items.MarkerBodyRigid if rigid else self.items.MarkerBodyPosition
-        return self.system.AddMarker(kind(bodyNumber=self.bodies[body], localPosition=self._local(body, point)))
+    def _marker(self, body: str, point: np.ndarray) -> int:
+        items, local = self.items, self._local(body, point)
+        return self.system.AddMarker(items.MarkerBodyPosition(bodyNumber=self.bodies[body], localPosition=local))
 
     def _joint(self, b) -> None:
         items = self.items
@@ -93,18 +96,17 @@ class Simulation:
             markers = [self._marker(b.parent, b.at), self._marker(b.name, b.at)]
             self.system.AddObject(items.ObjectJointRevolute2D(markerNumbers=markers))
             return
-        self._hinge([self._marker(b.parent, b.at, True), self._marker(b.name, b.at, True)], b.axis, b.slides)
+        self._hinge(b.parent, b.name, b.at, b.axis, b.slides)
 
-    def _hinge(self, markers, axis, slides: bool = False) -> None:
+    def _hinge(self, first, second, at, axis, slides: bool = False) -> None:
         """All but one of the six relative motions are constrained; the free one is about or along the joint's z."""
-        free = 2 if slides else 5
+        free, items = 2 if slides else 5, self.items
+        markers = []
+        for body in (first, second):
+            place = self.exu.HT(rotation=_frame(axis), translation=self._local(body, at))
+            markers.append(self.system.AddMarker(items.MarkerBodyRigid(bodyNumber=self.bodies[body], localHT=place)))
         self.system.AddObject(
-            self.items.ObjectJointGeneric(
-                markerNumbers=markers,
-                constrainedAxes=[int(i != free) for i in range(6)],
-                rotationMarker0=_frame(axis),
-                rotationMarker1=_frame(axis),
-            )
+            items.ObjectJointGeneric(markerNumbers=markers, constrainedAxes=[int(i != free) for i in range(6)])
         )
 
     def _loop(self, loop) -> None:
@@ -114,7 +116,7 @@ class Simulation:
             self.system.AddObject(self.items.ObjectJointRevolute2D(markerNumbers=markers))
             return
         axis = (loop.points[1] - at) / np.linalg.norm(loop.points[1] - at)
-        self._hinge([self._marker(loop.second, at, True), self._marker(loop.first, at, True)], axis)
+        self._hinge(loop.second, loop.first, at, axis)
 
     def _spring(self, s) -> None:
         self.system.AddObject(
@@ -134,7 +136,9 @@ class Simulation:
             return np.array(self.system.GetObjectOutputBody(self.bodies[body], position, self._local(body, point)))
 
         loops = self.described.loops
-        return max((np.linalg.norm(at(l.first, p) - at(l.second, p)) for l in loops for p in l.points), default=0.0)
+        return max(
+            (float(np.linalg.norm(at(l.first, p) - at(l.second, p))) for l in loops for p in l.points), default=0.0
+        )
 
     def solve(self, times: np.ndarray, steps: int, rule: str, **settings: float) -> tuple[np.ndarray, float]:
         """The compared point at `times` (k, 3), and the CPU time (s)."""
@@ -143,14 +147,13 @@ class Simulation:
         chosen.timeIntegration.numberOfSteps = steps * (len(times) - 1)
         chosen.timeIntegration.endTime = float(times[-1])
         chosen.timeIntegration.verboseMode = 0
-        chosen.solutionSettings.writeSolutionToFile = False
-        chosen.solutionSettings.sensorsWritePeriod = float(times[1] - times[0])
-        chosen.solutionSettings.solutionInformation = ""
+        chosen.solution.file.write = False
+        chosen.solution.sensors.writePeriod = float(times[1] - times[0])
         chosen.timeIntegration.newton.useModifiedNewton = True
         chosen.timeIntegration.newton.relativeTolerance = settings.get("tolerance", 1e-10)
         chosen.timeIntegration.newton.absoluteTolerance = settings.get("tolerance", 1e-10)
-        chosen.linearSolverSettings.ignoreSingularJacobian = True
-        chosen.linearSolverType = (
+        chosen.linearSolver.ignoreSingularJacobian = True
+        chosen.linearSolver.solverType = (
             exu.LinearSolverType.EigenSparse if len(self.bodies) > 20 else exu.LinearSolverType.EigenDense
         )
         chosen.parallel.numberOfThreads = 1

@@ -10,6 +10,7 @@ Stepping is MuJoCo's own compiled loop (`mj_step` with `nstep`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -72,7 +73,10 @@ def _loops(root, elements, model: Model, time_constant: float) -> None:
     if not model.loops:
         return
     equality = ElementTree.SubElement(root, "equality")
-    softness = {"solref": f"{-1 / time_constant**2} {-2 / time_constant}", "solimp": "0.9999 0.9999 0.001"}
+    softness: dict[str, Any] = {
+        "solref": f"{-1 / time_constant**2} {-2 / time_constant}",
+        "solimp": "0.9999 0.9999 0.001",
+    }
     for i, loop in enumerate(model.loops):
         for k, point in enumerate(loop.points):
             sites = [f"loop {i} {k} {side}" for side in ("first", "second")]
@@ -82,9 +86,8 @@ def _loops(root, elements, model: Model, time_constant: float) -> None:
 
 
 def _springs(root, elements, model: Model) -> None:
+    tendons = ElementTree.SubElement(root, "tendon")
     for i, s in enumerate(model.springs):
-        if i == 0:
-            tendons = ElementTree.SubElement(root, "tendon")
         tendon = ElementTree.SubElement(
             tendons, "spatial", stiffness=repr(s.stiffness), damping=repr(s.damping), springlength=repr(s.rest)
         )
@@ -107,10 +110,10 @@ class Simulation:
     def __init__(self, model: Model, step: float, integrator: str = "RK4", sharpness: float = SHARPNESS):
         import mujoco
 
-        self.mujoco = mujoco
+        self.mujoco: Any = mujoco  # it has no types for pyright
         self.described = model
-        self.model = mujoco.MjModel.from_xml_string(mjcf(model, step, integrator, sharpness))
-        self.data = mujoco.MjData(self.model)
+        self.model = self.mujoco.MjModel.from_xml_string(mjcf(model, step, integrator, sharpness))
+        self.data = self.mujoco.MjData(self.model)
         self.reset()
 
     def reset(self) -> None:
