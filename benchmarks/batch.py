@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ def ours(kind: str, count: int, settings: dict[str, float]) -> Callable[[], np.n
     import bricard as br
 
     example = br.gallery.load("slider-crank") if kind == "slider-crank" else br.gallery.load("n-four-bar", n=1)
-    system, devices = example.system, jax.local_device_count()
+    system: Any = example.system
+    devices = jax.local_device_count()
     devices = 1 if count < devices else devices
     chosen: dict[str, Any] = {"atol": settings["rtol"], **settings} if "rtol" in settings else dict(settings)
 
@@ -107,14 +109,13 @@ def ours(kind: str, count: int, settings: dict[str, float]) -> Callable[[], np.n
 
 def mujoco(kind: str, count: int, step: float) -> Callable[[], np.ndarray]:
     """The same by MuJoCo."""
-    import mujoco as mj
     from mujoco import rollout
 
     from benchmarks.peers.mujoco_ import Simulation
 
     model = four_bars_model(1) if kind == "four-bar" else slider_crank_model()
     simulation = Simulation(model, step, "RK4", 0.75)
-    threads = os.cpu_count() or 1
+    mj, threads = simulation.mujoco, os.cpu_count() or 1
     data = [mj.MjData(simulation.model) for _ in range(threads)]
     spec = mj.mjtState.mjSTATE_FULLPHYSICS
     state = np.zeros(mj.mj_stateSize(simulation.model, spec))
@@ -182,7 +183,8 @@ def measure(quick: bool = False) -> dict[str, Any]:
     flags = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={os.cpu_count() or 1}"
     command = [sys.executable, "-u", "-m", "benchmarks.batch", *(["--quick"] if quick else [])]
     rows = []
-    with subprocess.Popen(command, env=os.environ | {"XLA_FLAGS": flags}, stdout=subprocess.PIPE, text=True) as process:
+    environment, root = os.environ | {"XLA_FLAGS": flags}, Path(__file__).parents[1]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("{"):

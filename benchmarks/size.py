@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import duration, table
@@ -16,6 +17,7 @@ LIMIT = 60.0
 PATIENCE = 600.0
 """A size that takes longer in all (s) is given up."""
 SPAN, RTOL = 1.0, 1e-8
+ROOT = Path(__file__).parents[1]
 
 
 def measure(quick: bool = False) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def _apart(tool: str, n: int) -> dict[str, Any]:
     """What a process of its own says of one size."""
     command = [sys.executable, "-m", "benchmarks.size", tool, str(n)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
     except subprocess.TimeoutExpired:
         return {"failed": f"more than {PATIENCE:.0f} s"}
     if done.returncode:

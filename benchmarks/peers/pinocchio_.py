@@ -26,7 +26,7 @@ class Simulation:
     """A model of Pinocchio at its start; loops are pulled back with `rate` (1/s), critically damped."""
 
     def __init__(self, model: Model, rate: float, proximal: tuple[float, float, int] = PROXIMAL):
-        import pinocchio as pin
+        import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
         self.pin, self.described = pin, model
         self.model = pin.Model()
