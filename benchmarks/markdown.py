@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,14 +26,14 @@ def put(part: str, text: str, page: Path = PAGE) -> None:
     page.write_text(f"{before}{start}\n\n{text.strip()}\n\n{end}{after}")
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """Short; empty where there is none."""
-    return "" if value is None else f"{value:.{digits}g}"
+def number(value: float | None) -> str:
+    """Two digits; empty where there is none."""
+    return "" if value is None or not math.isfinite(value) else f"{value:.2g}"
 
 
 def duration(seconds: float | None) -> str:
     """Three digits in the unit that suits."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return ""
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= scale:

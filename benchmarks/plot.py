@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ MARKS = {"bricard": "o", "MuJoCo": "s", "Pinocchio": "^", "Exudyn": "D"}
 def family(setting: str) -> str:
     """The method of a setting, without its step or tolerance: settings of one family make one curve."""
     return setting.split(", h =")[0].split(", rtol =")[0]
+
+
+def _done(run: dict[str, Any]) -> bool:
+    """Whether there is something to draw."""
+    return all(run[k] is not None and math.isfinite(run[k]) and run[k] > 0 for k in ("error", "seconds"))
 
 
 def draw(runs: list[dict[str, Any]], path: Path = IMAGE) -> None:
@@ -33,7 +39,7 @@ def draw(runs: list[dict[str, Any]], path: Path = IMAGE) -> None:
     styles = ("-", ":", "--")
     for panel, name in zip(axes.flat, names, strict=False):
         for tool, colour in COLOURS.items():
-            own = [r for r in runs if r["problem"] == name and r["tool"] == tool and r["error"] and r["seconds"]]
+            own = [r for r in runs if r["problem"] == name and r["tool"] == tool and _done(r)]
             for style, kind in zip(styles, dict.fromkeys(family(r["setting"]) for r in own), strict=False):
                 curve = [(r["seconds"], r["error"]) for r in own if family(r["setting"]) == kind]
                 panel.plot(

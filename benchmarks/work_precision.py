@@ -74,7 +74,7 @@ def markdown(data: dict[str, Any]) -> str:
         [
             r["problem"],
             f"{r['tool']}, {r['setting']}",
-            duration(r["seconds"]) if r["seconds"] is not None else "failed",
+            duration(r["seconds"]) or "failed",
             number(r["error"]) or "failed",
             number(r["energy"]),
             number(r["gap"]),

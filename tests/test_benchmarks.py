@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import batch, evaluation, markdown, results, size, targets
+from benchmarks import batch, evaluation, markdown, plot, results, size, targets, work_precision
 from benchmarks.__main__ import PARTS, main
 from benchmarks.problems import BUILD, REFERENCE, Problem, four_bars
 from benchmarks.runs import Run
@@ -107,6 +107,25 @@ def test_batches_are_compared_at_equal_accuracy():
     (pair,) = batch.compared({"rows": rows})
     assert pair["ratio"] == pytest.approx(2.0, rel=1e-12)
     assert batch.compared({"rows": [rows[0], rows[2]]})[0]["ratio"] is None
+
+
+def test_check_fails_when_ratios_grew(monkeypatch, capsys):
+    fast = {"runs": [run("bricard", 1.0, 1e-9), run("MuJoCo", 2.0, 1e-9)]}
+    slow = {"runs": [run("bricard", 4.0, 1e-9), run("MuJoCo", 2.0, 1e-9)]}
+    monkeypatch.setattr(results, "load", lambda part: fast)
+    monkeypatch.setattr(results, "save", lambda *_: pytest.fail("a check writes nothing"))
+    for measured, code in ((fast, 0), (slow, 1)):
+        monkeypatch.setattr("benchmarks.__main__.measure", lambda *_, data=measured: data)
+        assert main(["work-precision", "--check"]) == code
+    assert "worse than stored: A03 1e-06 m: 2 times the peer's, was 0.5" in capsys.readouterr().out
+
+
+def test_failed_runs_are_in_the_table_but_not_in_the_diagram(tmp_path):
+    runs = [run("bricard", 1.0, 1e-9), run("Exudyn", float("inf"), float("inf"))]
+    assert "| failed | failed |" in work_precision.markdown({"runs": runs})
+    pytest.importorskip("matplotlib")
+    plot.draw(runs, tmp_path / "diagram.png")
+    assert (tmp_path / "diagram.png").stat().st_size > 1000
 
 
 # -- the problems --------------------------------------------------------------------------------------------------

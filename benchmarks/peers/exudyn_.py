@@ -188,7 +188,7 @@ def run(problem: Problem, steps: int, rule: str, repeats: int = 3, **settings: f
         try:
             points, seconds = simulation.solve(problem.times, steps, rule, **settings)
         except Exception as reason:  # Exudyn raises ValueError and others when Newton's method fails
-            note, best = f"failed: {str(reason).splitlines()[0][:80]}", min(best, np.nan)
+            note = f"failed: {str(reason).splitlines()[0][:80]}"
             break
         best, spent = min(best, seconds), spent + seconds
         if len(points) == len(problem.times):
