@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.check:
             stored = results.load(part)
             found = results.worse(ratios(part, stored), ratios(part, data)) if stored else [f"{part}: nothing stored"]
+            if stored and stored.get("provisional"):
+                print(f"the stored results are provisional: {stored['provisional']}")
             regressions += found
         elif not chosen.quick:
             if chosen.problem:
@@ -82,7 +84,8 @@ def publish(part: str, data: dict[str, Any]) -> None:
     m = results.machine()
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
     put("machine", f"Measured on {m['cores']} cores of {m['processor']}, Python {m['python']}, {versions}.")
-    put(part, markdown(part, data))
+    said = data.get("provisional")  # what is wrong with the numbers, if something is
+    put(part, (f"**Provisional**: {said}\n\n" if said else "") + markdown(part, data))
     if part == "work-precision":
         from benchmarks.plot import draw
 

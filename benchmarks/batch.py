@@ -35,6 +35,7 @@ SETTINGS: tuple[dict[str, float], ...] = (
     {"rtol": 1e-5},
     {"rtol": 1e-6},
     {"rtol": 1e-8},
+    {"rtol": 1e-9},
     {"dt": 0.02},
     {"dt": 0.01},
 )

@@ -192,7 +192,7 @@ def run(problem: Problem, steps: int, rule: str, repeats: int = 3, **settings: f
             break
         best, spent = min(best, seconds), spent + seconds
         if len(points) == len(problem.times):
-            error, gap = problem.error(points), simulation.gap()
+            error, gap = problem.error(points), simulation.gap() if problem.model.loops else None
         else:
             note = "stopped early"
         if spent > 4.0:

@@ -186,5 +186,5 @@ def runs(problem: Problem, quick: bool = False) -> Iterator[Run]:
     for steps in counts[1:-1:2] if quick else counts:
         yield run(problem, "RK4", steps, sharpness, repeats)
     if not quick:
-        for steps in (counts[0] * 2, counts[0] * 20):
+        for steps in (200, 2000) if damped(problem.model) else (counts[0] * 2, counts[0] * 20):
             yield run(problem, "discrete", steps, 2.0, repeats)
