@@ -85,8 +85,8 @@ def two_link_arm_saturated(
     """The tip goes once round a circle, for which the motors (`limit`, N m) are too weak.
 
     The source does not say which circle; it claims that switching is better than clipping. On this one it is, with
-    16.7 mm against 17.5 mm (root mean square over 5.2 s); of five others that were tried, of radius 0.4 m about
-    (0, 0.1) m, on one.
+    16.7 mm against 17.5 mm (root mean square over 5.2 s); of the eight of radius 0.4 m about
+    (0, 0.1) m that start right, left, above or below, either way round, on three.
     """
     system, radius = TwoLinkArm(), 0.5
     path = CirclePath([0.0, 0.2], radius, np.pi, clockwise=True)
