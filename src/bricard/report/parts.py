@@ -27,7 +27,7 @@ def parts(system: System, q: Float[np.ndarray, "f nq"]) -> dict[tuple[str, str],
     """Points of each part at `f` configurations, by role and name: "joint", "axis", "spring", "actuator", "point"."""
     if not isinstance(system, MechanismSystem):
         return {}
-    drawn = _parts(system, q)
+    drawn = _parts(system, jnp.asarray(q, dtype=float))
     order = [(role, name) for role in ("spring", "actuator", "axis", "joint", "point") for name in drawn[role]]
     return {(role, name): np.asarray(drawn[role][name]) for role, name in order}
 

@@ -62,7 +62,7 @@ def drawings(
     names, _ = _contents(system)
     if not names:
         return {}
-    drawn = _drawings(system, q, t)
+    drawn = _drawings(system, jnp.asarray(q, dtype=float), jnp.asarray(t, dtype=float))
     return _checked(system, {name: np.asarray(drawn[name]) for name in names})
 
 

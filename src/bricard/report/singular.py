@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from itertools import groupby
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -35,7 +36,8 @@ def singular_positions(trajectory: Trajectory) -> SingularPositions:
     variation = scaled_matrices(system, q[0], t[0]).variation
 
     def every(times: np.ndarray, q: np.ndarray) -> np.ndarray:
-        return _singular_values(np.asarray(constraints_along(system, q, times, variation)))
+        states = jnp.asarray(q, dtype=float), jnp.asarray(times, dtype=float)
+        return _singular_values(np.asarray(constraints_along(system, *states, variation)))
 
     # Of the system's own constraints: `trajectory.rank` counts closed contacts too.
     along = every(t, q)
