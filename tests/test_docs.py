@@ -1,4 +1,7 @@
-"""Every Python snippet of the README and the documentation runs, page by page."""
+"""Every Python snippet of the README and the documentation runs, page by page.
+
+Blocks marked `python` run by default; a page with longer ones, marked `py`, runs as a whole among the slow tests.
+"""
 
 import re
 from pathlib import Path
@@ -10,13 +13,29 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPETS = {
     page.relative_to(ROOT).as_posix(): re.findall(r"```python\n(.*?)```", page.read_text(), re.S) for page in PAGES
 }
+LONG = {
+    page.relative_to(ROOT).as_posix(): re.findall(r"```py(?:thon)?\n(.*?)```", page.read_text(), re.S)
+    for page in PAGES
+    if "```py\n" in page.read_text()
+}
 
 
 @pytest.mark.parametrize("page", [page for page, snippets in SNIPPETS.items() if snippets])
 def test_snippets_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    run(page, SNIPPETS[page])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", LONG)
+def test_long_snippets_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(page, LONG[page])
+
+
+def run(page, snippets):
     scope: dict = {"__name__": "snippet"}
-    for snippet in SNIPPETS[page]:
+    for snippet in snippets:
         exec(compile(snippet, page, "exec"), scope)
 
 
