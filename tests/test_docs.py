@@ -20,7 +20,15 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("page", [page for page, snippets in SNIPPETS.items() if snippets])
+LASTING = ("docs/how-to/control.md", "docs/how-to/build-a-mechanism.md", "docs/how-to/stability-examples.md")
+"""Pages that take more than half a minute."""
+
+
+def _page(page):
+    return pytest.param(page, marks=pytest.mark.slow) if page in LASTING else page
+
+
+@pytest.mark.parametrize("page", [_page(page) for page, snippets in SNIPPETS.items() if snippets])
 def test_snippets_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(page, SNIPPETS[page])

@@ -59,6 +59,7 @@ class TestHybrid:
         with pytest.raises(br.ModelError, match="is not unique"):
             HybridMotionForce(system, "crank", 0.0, 1.0, 1.0, {"slider": 10.0}).check(0.0, q, v)
 
+    @pytest.mark.slow
     def test_a_wrong_model_is_corrected_by_the_integral(self):
         example = br.gallery.load("prr")
         heavy = br.gallery.load("prr", m=6.0).system
@@ -92,7 +93,7 @@ class TestHybrid:
 
 
 class TestQuasiVelocities:
-    @pytest.mark.parametrize("skew", [False, True])
+    @pytest.mark.parametrize("skew", [False, pytest.param(True, marks=pytest.mark.slow)])
     def test_published_run(self, reference, skew):
         """Multipliers here are minus the source's."""
         known = reference("prr")

@@ -216,6 +216,7 @@ class TestWithinLimits:
         easy = ServoConstraint(arm, arm.tip, arm.tip(q), 1e-3, 1e-3, limits=limits)
         close(inputs(easy, 0.0, q, 0.0 * v), inputs(_without(easy), 0.0, q, 0.0 * v), 1e-10)
 
+    @pytest.mark.slow
     def test_a_contact_only_pushes(self):
         example = br.gallery.load("prr")
         free = ProjectedInverseDynamics(example.system, prr_task, [0.6, 0.1], 9.0, 6.0)
@@ -321,6 +322,7 @@ def test_gains_and_patterns_can_be_batched():
         close(together[i], end(gains[i], patterns[i]), 1e-9)
 
 
+@pytest.mark.slow
 def test_gains_can_be_differentiated():
     """The tracking error of a sampled run over gains: `grad` against finite differences."""
     system = br.gallery.load("sliding-pendulum").system

@@ -65,6 +65,7 @@ class TestSaturation:
         error = np.linalg.norm(run.signals["error"], axis=1)
         close([error.max(), np.sqrt(np.mean(error**2))], [known["max_err"], known["rms_err"]], 1e-9)
 
+    @pytest.mark.slow
     def test_switching_serves_the_outputs_in_turn(self, circle):
         law = SaturationSwitching(circle[0], [-0.06, -1.0], [0.06, 1.0], 0.04, 7)
         q, v = jnp.asarray(circle[1]), jnp.zeros(2)
@@ -121,6 +122,7 @@ class TestInternalDynamics:
 
         assert relative_degree(Apart(), "x2", [0.0, 0.0]) == (np.inf,)
 
+    @pytest.mark.slow
     def test_the_direct_method_serves_a_flat_output(self):
         """Through the spring: the error shrinks with the period."""
         two, worst = br.gallery.load("two-mass").system, []

@@ -24,6 +24,7 @@ def test_share_of_energy_lost(reference, case):
         assert abs(float(share) - row["ratio"]) < 1e-8
 
 
+@pytest.mark.slow
 def test_friction_that_keeps_the_foot_from_slipping(reference):
     runner = Runner()
     for row in reference("running")["mu_c_eq7.3_as_printed_and_impulse_ratio"]:

@@ -81,6 +81,7 @@ def parallelogram(extra):
     return m
 
 
+@pytest.mark.slow
 def test_parallelogram_with_a_redundant_rocker():
     """The third rocker has no weight to speak of: nothing but the loads changes, and only their sum is known."""
     systems = {extra: parallelogram(extra).system() for extra in (False, True)}

@@ -24,7 +24,9 @@ def four_bar_end(parameters):
     return run.q[-1, 0]
 
 
-@pytest.mark.parametrize(("function", "at"), [(crank_end, [1.0, 4.0]), (four_bar_end, [1.0, 1.0])])
+@pytest.mark.parametrize(
+    ("function", "at"), [(crank_end, [1.0, 4.0]), pytest.param(four_bar_end, [1.0, 1.0], marks=pytest.mark.slow)]
+)
 def test_gradients_match_finite_differences(function, at):
     at, h = jnp.array(at), 1e-3
     gradient = jax.grad(function)(at)

@@ -226,7 +226,7 @@ def integrate(
         steps = diffrax.ClipStepSizeController(steps, step_ts=times if stops is None else stops)
 
     def saved(t: Scalar, y: State, setting: Setting) -> State:
-        return setting.sample(t, y if adapts else setting.project(t, y))
+        return setting.sample(t, setting.project(t, y))
 
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
