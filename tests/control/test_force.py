@@ -93,7 +93,8 @@ class TestHybrid:
 
 
 class TestQuasiVelocities:
-    @pytest.mark.parametrize("skew", [False, pytest.param(True, marks=pytest.mark.slow)])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("skew", [False, True])
     def test_published_run(self, reference, skew):
         """Multipliers here are minus the source's."""
         known = reference("prr")

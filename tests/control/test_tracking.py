@@ -76,6 +76,7 @@ class TestPublishedNumbers:
         close(run.q[-1], sim["q_end"], 1e-9)
         close(run.u[-2], sim["u_last"], 1e-7)
 
+    @pytest.mark.slow
     def test_scara_as_a_constraint(self, reference):
         """The motors of a free arm do what the constraint forces of the guided one do."""
         known, guided = reference("scara"), br.gallery.load("scara").system
