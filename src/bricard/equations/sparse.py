@@ -121,19 +121,23 @@ class Matrices(NamedTuple):
 
 def matrices(system: System, structure: Structure, q: Vector, t: Scalar) -> Matrices:
     """`M` and `A`, by as many derivatives as there are colours."""
-    rest = jnp.zeros(system.nv)
-
-    def impulse(w: Vector) -> Vector:
-        return jax.jvp(lambda v: jax.grad(system.kinetic_energy, argnums=1)(q, v, t), (rest,), (w,))[1]
-
-    def rate(w: Vector) -> Vector:
-        return jax.jvp(lambda v: system.constraint_rate(q, v, t), (rest,), (w,))[1]
-
     if type(system).mass_matrix is System.mass_matrix:
-        mass = structure.mass.entries(jax.vmap(impulse)(jnp.asarray(structure.mass.seeds)))
+        seeds = jnp.asarray(structure.mass.seeds)
+        mass = structure.mass.entries(jax.vmap(lambda w: _impulse(system, q, t, w))(seeds))
     else:
         mass = system.mass_matrix(q, t)[structure.mass.rows, structure.mass.columns]
-    return Matrices(mass, structure.matrix.entries(jax.vmap(rate)(jnp.asarray(structure.matrix.seeds))))
+    seeds = jnp.asarray(structure.matrix.seeds)
+    return Matrices(mass, structure.matrix.entries(jax.vmap(lambda w: _rate(system, q, t, w))(seeds)))
+
+
+def _impulse(system: System, q: Vector, t: Scalar, w: Vector) -> Vector:
+    """`M w`, without `M`."""
+    return jax.jvp(lambda v: jax.grad(system.kinetic_energy, argnums=1)(q, v, t), (jnp.zeros_like(w),), (w,))[1]
+
+
+def _rate(system: System, q: Vector, t: Scalar, w: Vector) -> Float[Array, " m"]:
+    """`A w`, without `A`."""
+    return jax.jvp(lambda v: system.constraint_rate(q, v, t), (jnp.zeros_like(w),), (w,))[1]
 
 
 class Saddle:
@@ -214,12 +218,11 @@ def missed(system: System, structure: Structure, q: Float[Array, "k nq"], t: Flo
     def at(state: tuple[Vector, Scalar]) -> Float[Array, ""]:
         q, t = state
         found = matrices(system, structure, q, t)
-        rest = jnp.zeros_like(w)
-        impulse = jax.jvp(lambda v: jax.grad(system.kinetic_energy, argnums=1)(q, v, t), (rest,), (w,))[1]
-        rate = jax.jvp(lambda v: system.constraint_rate(q, v, t), (rest,), (w,))[1]
-        known = structure.mass.times(found.mass, w), structure.matrix.times(found.matrix, w)
-        shares = [_share(a - b, a) for a, b in zip((impulse, rate), known, strict=True)]
-        return jnp.maximum(*shares)
+        pairs = (
+            (_impulse(system, q, t, w), structure.mass.times(found.mass, w)),
+            (_rate(system, q, t, w), structure.matrix.times(found.matrix, w)),
+        )
+        return jnp.maximum(*(_share(whole - known, whole) for whole, known in pairs))
 
     return jax.lax.map(at, (q, t))
 
