@@ -163,7 +163,7 @@ class TestContent:
         assert "<strong>Went through 1 impact</strong>" in text
         assert 'data-time="0.250000"' in text
         (force,) = [p for p in embedded(text)["plots"] if p["title"] == "Contact forces, normal"]
-        np.testing.assert_allclose(force["curves"][0]["y"], 2.0 * 9.81, rtol=0, atol=1e-3)
+        np.testing.assert_allclose(force["curves"][0]["y"], 2.0 * 9.81, rtol=0, atol=1e-3)  # pages round
         assert "1 degree of freedom: 1 coordinate, no constraints." in text
         assert "Constraint error" not in text
 
