@@ -1,8 +1,9 @@
 """Mechanical systems under constraints: closed loops, redundant constraints, singular positions.
 
-Importing bricard changes two settings of JAX, for the whole process: 64-bit floats, since constraints cannot be kept
-in single precision; and single-threaded linear algebra on the CPU, since XLA's thread pool can deadlock on vmapped
-programs (matrices here are small, nothing is lost; set `XLA_FLAGS=--xla_cpu_multi_thread_eigen=true` to keep it).
+Importing bricard changes three settings of JAX, for the whole process: 64-bit floats, since constraints cannot be kept
+in single precision; single-threaded linear algebra on the CPU, since XLA's thread pool can deadlock on vmapped programs
+(matrices here are small, nothing is lost); and larger loops that XLA compiles as one piece (see `SMALL_LOOPS`). The
+last two are left alone where the variable `XLA_FLAGS` sets `xla_cpu_multi_thread_eigen`, `xla_backend_extra_options`.
 """
 
 import os
@@ -16,9 +17,17 @@ if "jax" in sys.modules:
     sys.modules["jax"].config.update("jax_enable_x64", True)
 else:
     os.environ["JAX_ENABLE_X64"] = "1"  # read by JAX when it is imported
-if "xla_cpu_multi_thread_eigen" not in os.environ.get("XLA_FLAGS", ""):
-    # Read when JAX starts its backend, which it does at the first array.
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+SMALL_LOOPS = 300_000
+"""Loops whose rounds touch less memory than this (bytes) are compiled as one piece, without the 0.1 µs that XLA spends
+on each of the hundred pieces of an evaluation otherwise; larger ones would take minutes to compile."""
+
+for _flag, _value in (
+    ("xla_cpu_multi_thread_eigen", "false"),
+    ("xla_backend_extra_options", f"xla_cpu_small_while_loop_byte_threshold={SMALL_LOOPS}"),
+):
+    if _flag not in os.environ.get("XLA_FLAGS", ""):
+        # Read when JAX starts its backend, which it does at the first array.
+        os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --{_flag}={_value}"
 
 __version__ = "0.1.0"
 

@@ -105,8 +105,10 @@ RUNS = {
     # Its parallelograms pass their flat positions, where constraints are dependent. Within √mu of them the route spares
     # the force that keeps them parallelograms: in absolute coordinates with mu = 1e-10 that costs 1e-8 m each time.
     "gripper": {"method": br.Proximal(mu=1e-13)},
-    # Limp, it is chaotic: changes of its start grow 10-fold in the first second and 25000-fold in the second one.
-    "six-axis-arm": {"rtol": 1e-13, "atol": 1e-13},
+    # Limp, it would swing through its stretched position, where the rounding of its start grows 100-fold each time, and
+    # the platform would fall through its base: their motors push with about what holds them at the start.
+    "delta": {"u": [-0.54, -0.55, -0.56]},
+    "stewart": {"u": [29.5, 23.5, 17.0, 16.0, 32.0, 10.0]},
 }
 
 
@@ -125,10 +127,9 @@ def test_same_motion_in_three_coordinates(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["five-bar", "six-axis-arm"])
-def test_runs_that_need_smaller_steps_are_sensitive(name):
+def test_a_run_that_needs_smaller_steps_is_sensitive():
     """A change of the velocities at 1 s is a thousand times as large at 2 s, in one and the same coordinates."""
-    example = load(name, "relative")
+    example = load("five-bar", "relative")
 
     def end(q, v):
         run = example.simulate(q=q, v=v, t_end=1.0, save=2, rtol=1e-12, atol=1e-12)

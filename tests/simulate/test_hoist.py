@@ -3,8 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+import bricard as br
+from bricard.equations.problem import row_variation
+from bricard.simulate.controller import make_controller
 from bricard.simulate.hoist import hoist
+from bricard.simulate.integrate import Setting, State, vector_field
 
 
 def slow_start(p, x, y):
@@ -54,3 +59,32 @@ def test_what_a_result_owes_to_no_argument():
     found = hoist(lambda x: (P, 3.0, x), X)(Y[0])
     np.testing.assert_array_equal(found[0], P)
     assert float(found[1]) == 3.0
+
+
+@pytest.mark.parametrize(
+    "form", ["ij,jk->ik", "ji,kj->ik", "bij,bjk->bik", "ij,kj->ik", "aij,ijb->ab", "abi,ic->abc", "ij,kl->ijkl"]
+)
+def test_products_as_sums(form):
+    """Whatever is summed or kept, from matrices with eight rows on."""
+    lengths = dict(zip("abcijkl", (2, 3, 9, 8, 3, 10, 2), strict=True))
+    rng = np.random.default_rng(0)
+    left, right = (rng.normal(size=[lengths[i] for i in part]) for part in form.split("->")[0].split(","))
+    found = hoist(lambda x, y: jnp.einsum(form, x, y), left, right)(left, right)
+    np.testing.assert_allclose(found, np.einsum(form, left, right), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["slider-crank", "andrews", "bricard"])
+def test_evaluations_in_a_loop_are_compiled_as_one_piece(name):
+    """No library is called, no product is left to Eigen: else XLA runs a hundred pieces, each with its overhead."""
+    example = br.gallery.load(name)
+    system, q, v = example.system, jnp.asarray(example.q), jnp.asarray(example.v)
+    setting = Setting(
+        system, br.Proximal(), br.Project(), make_controller(system, None, None), row_variation(system, q, 0.0)
+    )
+    y = State(q, v, jnp.zeros(3), ())
+
+    def run(y):
+        ready = setting.ready(jnp.zeros(()), y)
+        return jax.lax.fori_loop(0, 10, lambda _, y: vector_field(jnp.zeros(()), y, ready), y)
+
+    assert "xla_cpu_small_call" in jax.jit(run).lower(y).compile().as_text()

@@ -44,7 +44,10 @@ PLACES = {
     "rolling-disc": [0.0, 0.0, 0.01, 1.0, 0.0, 0.0, 0.0],  # upright; from its start it falls
     "pendulum-xy": [0.0, -1.0],  # it starts half way between hanging and standing
 }
-GUESSES = {"flyball-governor": [0.0, 0.0, -np.pi / 3, -np.pi / 3]}  # its arms hang; it starts spinning, far from that
+GUESSES = {
+    "flyball-governor": [0.0, 0.0, -np.pi / 3, -np.pi / 3],  # its arms hang; it starts spinning, far from that
+    "sarrus": [2.5, -1.9, -0.6, -5.6, 1.9],  # folded; from its start it finds the stretched, which is singular
+}
 
 
 def at_rest(example, guess=None):

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 WRITTEN_OUT = 4
-"""Up to this size a factorisation is written out: a call of LAPACK costs more than the arithmetic, and in a batch the
-arithmetic is done for many matrices at a time."""
+"""Up to this size elimination is written out, step by step; beyond by a loop, which compiles as fast for any size."""
 
 INVERTED = 16
-"""Up to this size a factor is inverted once: a product costs less than the call that a triangular solve is."""
+"""Up to this size a factor is inverted once, by our own elimination: a call of LAPACK costs more than its arithmetic,
+and keeps XLA from compiling the loop around it as one piece (see `bricard.SMALL_LOOPS`)."""
 
 
 class Factor:
     """`L` of `matrix = L Lᵀ`."""
 
     def __init__(self, matrix: Float[Array, "n n"]):
-        n = matrix.shape[0]
-        self.inverted = n <= INVERTED
-        if n <= WRITTEN_OUT:
-            self.held = eliminate(matrix)
-        else:
-            self.held = jnp.linalg.cholesky(matrix)
-            if self.inverted:
-                self.held = solve_triangular(self.held, jnp.eye(n), lower=True)
+        self.inverted = matrix.shape[0] <= INVERTED
+        self.held = eliminate(matrix) if self.inverted else jnp.linalg.cholesky(matrix)
 
     def whiten(self, x: Float[Array, " n *k"]) -> Float[Array, " n *k"]:
         """`L⁻¹ x`: what has the inertia `matrix` in `x` has unit inertia now."""
@@ -41,14 +36,24 @@ class Factor:
 
 
 def eliminate(matrix: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
-    """`L⁻¹`, written out: elimination by rows turns `[matrix | I]` into `[Lᵀ | L⁻¹]`. For a batch at a time."""
+    """`L⁻¹`: elimination by rows turns `[matrix | I]` into `[Lᵀ | L⁻¹]`. For a batch at a time."""
     n, batch = matrix.shape[0], matrix.shape[2:]
     unit = jnp.broadcast_to(jnp.eye(n).reshape(n, n, *(1 for _ in batch)), matrix.shape)
     both = jnp.concatenate([matrix, unit], axis=1)
-    rows = []
-    for k in range(n):
+    if n <= WRITTEN_OUT:
+        rows = []
+        for k in range(n):
+            scale = 1.0 / jnp.sqrt(both[k, k])
+            row = both[k] * scale[None]
+            rows.append(row[n:])
+            both = both - (both[:, k] * scale[None])[:, None] * row[None]
+        return jnp.stack(rows) if rows else matrix
+
+    def step(k: Int[Array, ""], both: Float[Array, "n n2 *batch"]) -> Float[Array, "n n2 *batch"]:
         scale = 1.0 / jnp.sqrt(both[k, k])
         row = both[k] * scale[None]
-        rows.append(row[n:])
-        both = both - (both[:, k] * scale[None])[:, None] * row[None]
-    return jnp.stack(rows) if rows else matrix
+        below = (jnp.arange(n) > k).reshape(n, *(1 for _ in batch))
+        column = jnp.where(below, both[:, k] * scale[None], 0.0)
+        return (both - column[:, None] * row[None]).at[k].set(row)
+
+    return jax.lax.fori_loop(0, n, step, both)[:, n:]

@@ -13,8 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from bricard.equations.band import Band
 from bricard.equations.pattern import Pattern, index_lists, pick, sums
@@ -95,6 +93,9 @@ class Structure:
 
 def _narrow_order(coupled: Bool[np.ndarray, "n n"]) -> np.ndarray:
     """An order of the coordinates in which coupled ones are near each other: the best of a few by Cuthill and McKee."""
+    from scipy.sparse import csr_matrix  # takes a fifth of a second, which small systems need not wait for
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     rng = np.random.default_rng(0)
     found = []
     for _ in range(8):

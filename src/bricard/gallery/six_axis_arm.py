@@ -6,9 +6,15 @@ from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, box, cylinder, rod
 
+FRICTION = (5.0, 10.0, 3.0, 0.05, 0.05, 0.01)
+"""Of the gear in each joint (N m s/rad)."""
+
 
 def six_axis_arm(coordinates: Coordinates = "relative") -> Example:
-    """Waist, shoulder, elbow and a wrist with three axes; starts with the arm stretched out, moving in all joints."""
+    """Waist, shoulder, elbow and a wrist with three axes; starts with the arm stretched out, moving in all joints.
+
+    Its motors do nothing by themselves: against the friction of its gears (viscous, `FRICTION`) it sinks.
+    """
     m = Mechanism(gravity=(0, 0, -9.81), name="six-axis arm")
     links = {
         "waist": (cylinder((0, 0, 0), (0, 0, 0.4), 0.08, 10.0), (0, 0, 0), (0, 0, 1)),
@@ -23,6 +29,7 @@ def six_axis_arm(coordinates: Coordinates = "relative") -> Example:
         body = m.body(name, shape)
         m.revolute(f"J{i + 1}", last, body, at, axis, limits=(-2.8, 2.8))
         m.motor(f"motor {i + 1}", f"J{i + 1}", limits=(-100.0, 100.0))
+        m.joint_spring(f"gear {i + 1}", f"J{i + 1}", stiffness=0.0, damping=FRICTION[i])
         last = body
     m.point_sensor("tool", "hand", (0.83, 0, 0.4))
     return mechanism_example(

@@ -6,13 +6,18 @@ follows from them alone would be computed again in every evaluation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from jaxtyping import Array
+
+CALLS_EIGEN, LARGEST_SUM = 8, 16**3
+"""Products of matrices with fewer rows and columns are compiled by XLA itself; longer sums are better left to Eigen."""
 
 
 class Late(NamedTuple):
@@ -112,6 +117,10 @@ def hoist(function: Callable[..., Any], *examples: Any) -> Hoisted:
 
 
 def _apply(equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
+    if equation.primitive is jax.lax.dot_general_p:
+        product = _small_product(*inputs, *equation.params["dimension_numbers"])
+        if product is not None:
+            return [product]
     found = equation.primitive.bind(*inputs, **equation.primitive.get_bind_params(equation.params))
     return list(found) if equation.primitive.multiple_results else [found]
 
@@ -127,3 +136,23 @@ def _key(equation: JaxprEqn, sources: list[Any]) -> Any:
     except TypeError:
         return None
     return key
+
+
+def _small_product(left: Any, right: Any, summed: Any, batch: Any) -> Array | None:
+    """A product of small matrices as a plain sum; None for what XLA compiles well by itself.
+
+    From eight rows on XLA calls Eigen, which costs more than the sum, and does not compile the loop around it as one
+    piece (see `bricard.SMALL_LOOPS`).
+    """
+    operands = []
+    for x, over, along in zip((left, right), summed, batch, strict=True):
+        free = [i for i in range(x.ndim) if i not in over and i not in along]
+        lengths = [math.prod(x.shape[i] for i in axes) for axes in (free, over)]
+        operands.append((jnp.transpose(x, (*along, *free, *over)), len(free), lengths))
+    (left, m, (rows, inner)), (right, n, (columns, _)) = operands
+    if min(rows, columns) == 1 or max(rows, columns, inner) < CALLS_EIGEN or rows * columns * inner > LARGEST_SUM:
+        return None
+    k = len(batch[0])
+    left = jnp.expand_dims(left, tuple(range(k + m, k + m + n)))
+    right = jnp.expand_dims(right, tuple(range(k, k + m)))
+    return jnp.sum(left * right, axis=tuple(range(k + m + n, left.ndim)))

@@ -17,6 +17,7 @@ from bricard.equations.sparse import Structure, sparse_acceleration
 from bricard.simulate.controller import Controller, Memory
 from bricard.simulate.hoist import Hoisted, hoist
 from bricard.simulate.sampling import Sampled
+from bricard.simulate.solver import ProjectedSolver
 from bricard.simulate.stabilize import Project, Stabilization
 from bricard.simulate.touching import problem_with_friction
 from bricard.system import Scalar, System, Vector
@@ -131,62 +132,6 @@ def rates_of_change(setting: Setting, t: Scalar, y: State) -> State:
     return State(system.qdot(q, v), acceleration, power, setting.controller.rate(t, q, v, memory))
 
 
-class ProjectedSolver(diffrax.AbstractWrappedSolver):
-    """Any diffrax solver, with every step put back onto the constraints before the next one starts from it."""
-
-    solver: diffrax.AbstractSolver  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    @property
-    def term_structure(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.solver.term_compatible_contr_kwargs
-
-    @property
-    def root_finder(self) -> Any:
-        """Of implicit solvers; diffrax gives it the tolerances of the steps."""
-        return self.solver.root_finder  # pyright: ignore[reportAttributeAccessIssue]
-
-    @property
-    def scan_kind(self) -> str:
-        """How diffrax loops over the stages of a step; of the wrapped solver, it is set by `simulate`."""
-        return "set"
-
-    def order(self, terms):
-        return self.solver.order(terms)
-
-    def strong_order(self, terms):
-        return self.solver.strong_order(terms)
-
-    def error_order(self, terms):
-        return self.solver.error_order(terms)
-
-    def init(self, terms, t0, t1, y0, args):
-        return self.solver.init(terms, t0, t1, y0, args)
-
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        # `made_jump` makes solvers that reuse their last evaluation start afresh from the projected state.
-        jumped = made_jump | isinstance(args.stabilization, Project) | isinstance(args.controller, Sampled)
-        y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, jumped)
-        y1, error = args.project_step(t1, y1, error)
-        y1 = args.sample(t1, y1)  # of a step that is not accepted after all, nothing remains
-        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(y1)]))
-        if error is not None:
-            error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
-        failed: Any = diffrax.RESULTS.nonlinear_divergence
-        result = diffrax.RESULTS.where(finite, result, failed)
-        return y1, error, dense, state, result
-
-    def func(self, terms, t0, y0, args):
-        return self.solver.func(terms, t0, y0, args)
-
-
 class Integration(NamedTuple):
     """The outcome of a run; entries that were not reached are not finite."""
 
@@ -225,9 +170,6 @@ def integrate(
         # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
         steps = diffrax.ClipStepSizeController(steps, step_ts=times if stops is None else stops)
 
-    def saved(t: Scalar, y: State, setting: Setting) -> State:
-        return setting.sample(t, setting.project(t, y))
-
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
         ProjectedSolver(solver),
@@ -236,12 +178,7 @@ def integrate(
         dt0=dt,
         y0=y0,
         args=setting,
-        saveat=diffrax.SaveAt(
-            subs=[
-                diffrax.SubSaveAt(ts=times, fn=saved),
-                diffrax.SubSaveAt(t1=True),
-            ]
-        ),
+        saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
         stepsize_controller=steps,
         max_steps=max_steps,
         progress_meter=progress,
@@ -249,4 +186,5 @@ def integrate(
         throw=False,
     )
     (t, last_t), (states, last) = solution.ts, solution.ys  # pyright: ignore[reportGeneralTypeIssues]
+    states = jax.lax.map(lambda at: setting.sample(at[0], setting.project(*at)), (t, states))
     return Integration(t, states, last_t[0], jax.tree.map(lambda x: x[0], last), solution.result, solution.stats)

@@ -29,6 +29,7 @@ from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
 from bricard.simulate.integrate import Integration, Start, State, integrate
 from bricard.simulate.sampling import Sampled
+from bricard.simulate.solver import ShortDopri8
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector, VectorLike
@@ -96,24 +97,30 @@ def simulate(
         samples, times = controller.times(times)
         stops = jnp.asarray(np.union1d(times, samples))
         _check_step_fits(name, controller, dt)
-    start, quality = _start(system, q, v, times[0], stabilization)
+    known = np.asarray(times) if is_concrete(times) else times  # NumPy is faster for single numbers
+    first, span = jnp.asarray(known[0]), known[-1] - known[0]
+    start, quality = _start(system, q, v, first, stabilization)
     if is_concrete(start):
         _check_start(system, q, v, stabilization, quality)
         if is_concrete(controller):
-            controller.check(times[0], q, v)
+            controller.check(first, q, v)
     how: dict[str, Any] = {
         "controller": controller,
         "method": method,
         "stabilization": stabilization,
-        "solver": _prepared(solver, adjoint, (rtol, atol) if touching or dt is not None else None),
-        "steps": _step_controller(rtol, atol, dt, times),
-        "dt": 1e-4 * (times[-1] - times[0]) if dt is None else jnp.asarray(dt, dtype=float),
+        "solver": _prepared(
+            _shortened(solver, stabilization) if dt is None else solver,
+            adjoint,
+            (rtol, atol) if touching or dt is not None else None,
+        ),
+        "steps": _step_controller(rtol, atol, dt, span),
+        "dt": jnp.asarray(1e-4 * span if dt is None else dt, dtype=float),
         "max_steps": max_steps,
     }
     modes, events, failure = None, (), None
     structure = None
     if not touching and is_concrete(start) and _may_use_structure(method, stabilization):
-        structure = find_structure(system, start.q, times[0])
+        structure = find_structure(system, start.q, first)
     if touching:
         how["steps"] = diffrax.ClipStepSizeController(how["steps"], step_ts=times if stops is None else stops)
         run, modes, events, failure = integrate_with_contacts(
@@ -179,7 +186,8 @@ def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]
     if isinstance(save, (int, np.integer)):
         if save < 2:
             raise ModelError(name, [f"save: at least 2 states (the first and the last), not {save}"])
-        return jnp.linspace(jnp.asarray(t0, float), jnp.asarray(t_end, float), int(save))
+        linspace = np.linspace if is_concrete(t0, t_end) else jnp.linspace
+        return jnp.asarray(linspace(t0, t_end, int(save)), dtype=float)
     times = jnp.asarray(save, dtype=float)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(name, [f"save: a number of states or a list of times, not {save!r}"])
@@ -248,6 +256,12 @@ def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilizat
     )
 
 
+def _shortened(solver: diffrax.AbstractSolver, stabilization: Stabilization) -> diffrax.AbstractSolver:
+    """Without evaluations that a projected step does not use."""
+    projects = isinstance(stabilization, Project)
+    return ShortDopri8(scan_kind=solver.scan_kind) if projects and type(solver) is diffrax.Dopri8 else solver
+
+
 def _prepared(solver: diffrax.AbstractSolver, adjoint: Any, tolerances: tuple[Any, Any] | None) -> Any:
     """What diffrax does to a solver itself, unless it is wrapped: loops that suit the adjoint, tolerances."""
     kind = {diffrax.ForwardMode: "lax", diffrax.DirectAdjoint: "bounded"}.get(type(adjoint))
@@ -275,13 +289,15 @@ def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:
         raise ModelError(name, [f"dt = {dt} s does not divide the sampling period of {float(controller.period):g} s"])
 
 
-def _step_controller(rtol, atol, dt, times: Array) -> diffrax.AbstractStepSizeController:
+def _step_controller(rtol, atol, dt, span: ArrayLike) -> diffrax.AbstractStepSizeController:
     if dt is not None:
         return diffrax.ConstantStepSize()
     return _Adaptive(  # pyright: ignore[reportCallIssue]
         rtol=jnp.asarray(rtol, float),
         atol=jnp.asarray(atol, float),
-        dtmin=1e-13 * (times[-1] - times[0]),
+        pcoeff=0.2,  # with these, half as many steps are rejected as by the size of the last error alone
+        icoeff=0.6,
+        dtmin=jnp.asarray(1e-13 * span, float),
         force_dtmin=False,
         norm=_state_norm,
     )

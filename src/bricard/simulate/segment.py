@@ -12,8 +12,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.problem import equilibrate
 from bricard.simulate.contact import gaps
-from bricard.simulate.integrate import ProjectedSolver, Setting, State, vector_field
+from bricard.simulate.integrate import Setting, State, vector_field
 from bricard.simulate.settle import SLIP_SPEED
+from bricard.simulate.solver import ProjectedSolver
 from bricard.simulate.touching import Touching, problem_with_friction
 from bricard.system import Scalar, Vector
 

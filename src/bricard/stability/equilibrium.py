@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -19,6 +17,7 @@ from bricard.equations.gauss import Gauss
 from bricard.equations.linear import REST_TOLERANCE, derivative
 from bricard.equations.problem import Scales, row_variation, scales, state_problem
 from bricard.errors import BricardError, ModelError
+from bricard.stability.balance import Point, search
 from bricard.system import Scalar, System, Vector, VectorLike
 
 SAME = 1e-6
@@ -146,28 +145,11 @@ def _find(
     asked = _Asked(guess, v, u, free_q, free_u, task, units, rows, t)
     size = system.nq + system.nu + units.rows.shape[0]
 
-    @functools.lru_cache(maxsize=4)
-    def at(key: bytes) -> tuple[np.ndarray, np.ndarray]:
-        residual, slope = _residual(system, asked, jnp.asarray(np.frombuffer(key)))
-        return np.asarray(residual), np.asarray(slope)
+    def at(x: np.ndarray) -> Point:
+        residual, slope = _residual(system, asked, jnp.asarray(x))
+        return Point(x, np.asarray(residual), np.asarray(slope), (system.nq, system.nu), (system.nv, rows.shape[0]))
 
-    # Inputs and constraint forces that balance the guess best are where to start from: they enter linearly.
-    x = np.zeros(size)
-    residual, slope = at(x.tobytes())
-    if np.all(np.isfinite(residual)) and np.all(np.isfinite(slope)):
-        x[system.nq :] = -np.linalg.lstsq(slope[:, system.nq :], residual, rcond=1e-9)[0]
-        slope_at: Any = lambda x: at(x.tobytes())[1]  # noqa: E731
-        near = scipy.optimize.least_squares(
-            lambda x: at(x.tobytes())[0], x, slope_at, xtol=1e-12, ftol=1e-15, gtol=1e-15
-        )
-        x = near.x
-        for _ in range(4):  # from near to rounding, by steps of minimum norm
-            residual, slope = at(x.tobytes())
-            better = x - np.linalg.lstsq(slope, residual, rcond=1e-9)[0]
-            if not np.linalg.norm(at(better.tobytes())[0]) < np.linalg.norm(residual):
-                break
-            x = better
-    return _outcome(system, asked, jnp.asarray(x))
+    return _outcome(system, asked, jnp.asarray(search(at, np.zeros(size))))
 
 
 class _Asked(NamedTuple):

@@ -1,0 +1,88 @@
+"""Solvers of diffrax, made to end every step on the constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+
+from bricard.simulate.sampling import Sampled
+from bricard.simulate.stabilize import Project
+
+
+class ProjectedSolver(diffrax.AbstractWrappedSolver):
+    """Any diffrax solver, with every step put back onto the constraints before the next one starts from it."""
+
+    solver: diffrax.AbstractSolver  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    @property
+    def term_structure(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.solver.term_structure
+
+    @property
+    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.solver.interpolation_cls
+
+    @property
+    def term_compatible_contr_kwargs(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.solver.term_compatible_contr_kwargs
+
+    @property
+    def root_finder(self) -> Any:
+        """Of implicit solvers; diffrax gives it the tolerances of the steps."""
+        return self.solver.root_finder  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def scan_kind(self) -> str:
+        """How diffrax loops over the stages of a step; of the wrapped solver, it is set by `simulate`."""
+        return "set"
+
+    def order(self, terms):
+        return self.solver.order(terms)
+
+    def strong_order(self, terms):
+        return self.solver.strong_order(terms)
+
+    def error_order(self, terms):
+        return self.solver.error_order(terms)
+
+    def init(self, terms, t0, t1, y0, args):
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        # `made_jump` makes solvers that reuse their last evaluation start afresh from the projected state.
+        jumped = made_jump | isinstance(args.stabilization, Project) | isinstance(args.controller, Sampled)
+        y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, jumped)
+        y1, error = args.project_step(t1, y1, error)
+        y1 = args.sample(t1, y1)  # of a step that is not accepted after all, nothing remains
+        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(y1)]))
+        if error is not None:
+            error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
+        failed: Any = diffrax.RESULTS.nonlinear_divergence
+        result = diffrax.RESULTS.where(finite, result, failed)
+        return y1, error, dense, state, result
+
+    def func(self, terms, t0, y0, args):
+        return self.solver.func(terms, t0, y0, args)
+
+
+_WHOLE = diffrax.Dopri8.tableau
+
+
+class ShortDopri8(diffrax.Dopri8):
+    """Without its last stage, an evaluation at the end of a step for the next one to start with.
+
+    After a projection that is of no use. It interpolates, too, so that runs that do must keep it.
+    """
+
+    tableau = diffrax.ButcherTableau(  # pyright: ignore[reportAssignmentType]
+        c=_WHOLE.c[:-1], b_sol=_WHOLE.b_sol[:-1], b_error=_WHOLE.b_error[:-1], a_lower=_WHOLE.a_lower[:-1]
+    )
+
+    @staticmethod
+    def interpolation_cls(*, t0, t1, y0, y1, k):  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Right at both ends of a step only."""
+        del k
+        return diffrax.LocalLinearInterpolation(t0=t0, t1=t1, y0=y0, y1=y1)
