@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from bricard.simulate.integrate import State
-from bricard.simulate.run import _step_controller
+from bricard.simulate.steps import Steps
 
 
 @pytest.mark.parametrize(("error", "kept"), [(0.0, True), (1e3, False)])
 def test_a_step_cut_short_is_no_failure(error, kept):
     """Rounding may leave one last bit to a time to be saved; only a *rejected* step of that length is the end."""
     times = jnp.linspace(0.0, 20.0, 501)
-    steps = diffrax.ClipStepSizeController(_step_controller(1e-10, 1e-10, None, times), step_ts=times)
+    steps = Steps(jnp.array([1e-10, 1e-10, 2e-12]), adapt=True).controller(times)
     state = State(jnp.zeros(1), jnp.zeros(1), jnp.zeros(3), jnp.zeros(0))
     _, memory = steps.init(None, times[0], times[-1], state, jnp.array(1e-3), None, None, 8)
     errors = jax.tree.map(lambda x: x + error, state)

@@ -23,6 +23,7 @@ from bricard.simulate.integrate import Integration, Setting, State
 from bricard.simulate.segment import CLOSING_SPEED, GRIP, PUSH, Progress, advance
 from bricard.simulate.settle import SLIP_SPEED, Settled, settle
 from bricard.simulate.stabilize import Stabilization
+from bricard.simulate.steps import Steps
 from bricard.simulate.touching import Modes, Touching
 from bricard.system import System, Vector
 
@@ -90,7 +91,8 @@ def integrate_with_contacts(
     method: Route,
     stabilization: Stabilization,
     solver: diffrax.AbstractSolver,
-    steps: diffrax.AbstractStepSizeController,
+    steps: Steps,
+    stops: Float[Array, " s"] | None,
     dt: Float[Array, ""],
     max_steps: int,
     max_events: int,
@@ -104,7 +106,7 @@ def integrate_with_contacts(
     _record(modes, run.modes, 0, 1)
     while failure is None:
         before = int(progress.reached)
-        progress = advance(run.setting, progress, times, solver, steps, limit)
+        progress = advance(run.setting, progress, times, times if stops is None else stops, solver, steps, limit)
         _record(modes, run.modes, before, int(progress.reached))
         if not bool(jnp.any(progress.event)):
             break

@@ -19,6 +19,7 @@ from bricard.simulate.hoist import Hoisted, hoist
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ProjectedSolver
 from bricard.simulate.stabilize import Project, Stabilization
+from bricard.simulate.steps import Steps
 from bricard.simulate.touching import problem_with_friction
 from bricard.system import Scalar, System, Vector
 
@@ -154,7 +155,7 @@ def integrate(
     stabilization: Stabilization,
     structure: Structure | None,
     solver: diffrax.AbstractSolver,
-    steps: diffrax.AbstractStepSizeController,
+    steps: Steps,
     stops: Float[Array, " s"] | None,
     dt: Float[Array, ""],
     max_steps: int,
@@ -165,10 +166,6 @@ def integrate(
     setting = Setting(system, method, stabilization, controller, start.variation, structure)
     y0 = State(start.q, start.v, jnp.zeros(3), controller.start(times[0], start.q, start.v))
     setting = setting.ready(times[0], y0)
-    adapts = isinstance(steps, diffrax.AbstractAdaptiveStepSizeController)
-    if adapts:
-        # A solver interpolates far less accurately than it steps, so it steps onto the times to be saved.
-        steps = diffrax.ClipStepSizeController(steps, step_ts=times if stops is None else stops)
 
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
@@ -179,7 +176,7 @@ def integrate(
         y0=y0,
         args=setting,
         saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
-        stepsize_controller=steps,
+        stepsize_controller=steps.controller(times if stops is None else stops),
         max_steps=max_steps,
         progress_meter=progress,
         adjoint=adjoint,

@@ -27,10 +27,11 @@ from bricard.simulate.assemble import residuals
 from bricard.simulate.contact import Unilateral, checked_contacts
 from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
-from bricard.simulate.integrate import Integration, Start, State, integrate
+from bricard.simulate.integrate import Integration, Start, integrate
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ShortDopri8
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
+from bricard.simulate.steps import Steps
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector, VectorLike
 
@@ -113,7 +114,7 @@ def simulate(
             adjoint,
             (rtol, atol) if touching or dt is not None else None,
         ),
-        "steps": _step_controller(rtol, atol, dt, span),
+        "steps": _steps(rtol, atol, dt, span),
         "dt": jnp.asarray(1e-4 * span if dt is None else dt, dtype=float),
         "max_steps": max_steps,
     }
@@ -122,9 +123,8 @@ def simulate(
     if not touching and is_concrete(start) and _may_use_structure(method, stabilization):
         structure = find_structure(system, start.q, first)
     if touching:
-        how["steps"] = diffrax.ClipStepSizeController(how["steps"], step_ts=times if stops is None else stops)
         run, modes, events, failure = integrate_with_contacts(
-            system, touching, q, v, times, max_events=max_events, **how
+            system, touching, q, v, times, stops=stops, max_events=max_events, **how
         )
     else:
         how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
@@ -289,43 +289,9 @@ def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:
         raise ModelError(name, [f"dt = {dt} s does not divide the sampling period of {float(controller.period):g} s"])
 
 
-def _step_controller(rtol, atol, dt, span: ArrayLike) -> diffrax.AbstractStepSizeController:
-    if dt is not None:
-        return diffrax.ConstantStepSize()
-    return _Adaptive(  # pyright: ignore[reportCallIssue]
-        rtol=jnp.asarray(rtol, float),
-        atol=jnp.asarray(atol, float),
-        pcoeff=0.2,  # with these, half as many steps are rejected as by the size of the last error alone
-        icoeff=0.6,
-        dtmin=jnp.asarray(1e-13 * span, float),
-        force_dtmin=False,
-        norm=_state_norm,
-    )
-
-
-class _Adaptive(diffrax.PIDController):
-    """Gives up only when steps are rejected down to `dtmin`.
-
-    A step that misses a time to be saved by rounding is followed by one of that length: it is short because it was cut,
-    not because the motion needs it.
-    """
-
-    def adapt_step_size(self, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        keep, *rest, result = super().adapt_step_size(*args)
-        return keep, *rest, diffrax.RESULTS.where(keep, diffrax.RESULTS.successful, result)
-
-
-def _state_norm(error: State) -> Float[Array, ""]:
-    """Error in coordinates, velocities and memory; the bookkeeping of work does not set the step."""
-    return jnp.maximum(_rms((error.q, error.v)), _rms(error.memory))
-
-
-def _rms(tree: Any) -> Float[Array, ""]:
-    parts = [jnp.ravel(x) for x in jax.tree.leaves(tree) if x.size]
-    if not parts:
-        return jnp.zeros(())
-    mean = jnp.mean(jnp.concatenate(parts) ** 2)
-    return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 0.0)  # its derivative at zero is zero
+def _steps(rtol: ArrayLike, atol: ArrayLike, dt: ArrayLike | None, span: ArrayLike) -> Steps:
+    stack = np.array if is_concrete(rtol, atol, span) else jnp.array
+    return Steps(jnp.asarray(stack([rtol, atol, 1e-13 * span]), dtype=float), adapt=dt is None)
 
 
 def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractProgressMeter:

@@ -15,6 +15,7 @@ from bricard.simulate.contact import gaps
 from bricard.simulate.integrate import Setting, State, vector_field
 from bricard.simulate.settle import SLIP_SPEED
 from bricard.simulate.solver import ProjectedSolver
+from bricard.simulate.steps import Steps
 from bricard.simulate.touching import Touching, problem_with_friction
 from bricard.system import Scalar, Vector
 
@@ -181,18 +182,20 @@ def advance(
     setting: Setting,
     progress: Progress,
     times: Float[Array, " k"],
+    stops: Float[Array, " s"],
     solver: diffrax.AbstractSolver,
-    steps: diffrax.AbstractStepSizeController,
+    steps: Steps,
     max_steps: Int[Array, ""],
 ) -> Progress:
-    """Go on from `progress` until the last of `times`, an event, or a failure."""
+    """Go on from `progress` until the last of `times`, an event, or a failure; steps end at `stops`."""
     terms = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
     projected = ProjectedSolver(solver)
     end = times[-1]
     t, y = progress.t, progress.y
     setting = setting.ready(t, y)
     order: Any = projected.error_order(terms)
-    first, steps_state = steps.init(
+    control = steps.controller(stops)
+    first, steps_state = control.init(
         terms, t, end, y, jnp.minimum(progress.step, end - t), setting, projected.func, order
     )
     zero = jnp.zeros((), dtype=int)
@@ -220,7 +223,7 @@ def advance(
         y1, error, _, solver_state, ok = projected.step(
             terms, p.t, loop.t_next, p.y, setting, loop.solver_state, loop.jumped
         )
-        keep, next_t0, next_t1, _, steps_state, fine = steps.adapt_step_size(
+        keep, next_t0, next_t1, _, steps_state, fine = control.adapt_step_size(
             p.t, loop.t_next, p.y, y1, setting, error, order, loop.steps_state
         )
         searching, looking = jnp.isfinite(loop.until), loop.t_next <= p.t
