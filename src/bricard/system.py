@@ -122,17 +122,17 @@ class System(eqx.Module):
     @property
     def nu(self) -> int:
         """Number of inputs."""
-        return self._shape("input_matrix")[-1]
+        return _shape(self, "input_matrix")[-1]
 
     @property
     def n_constraints(self) -> int:
         """Number of constraint rows, redundant ones counted."""
-        return self._shape("constraint_rate")[0]
+        return _shape(self, "constraint_rate")[0]
 
     @property
     def n_holonomic(self) -> int:
         """Number of rows of `constraints`."""
-        return self._shape("constraints")[0]
+        return _shape(self, "constraints")[0]
 
     @property
     def has_chart(self) -> bool:
@@ -205,19 +205,6 @@ class System(eqx.Module):
             return left_inverse_p @ (along_v - along_w)
 
         return jax.grad(bracket)(jnp.zeros_like(v))
-
-    def remembered(self, what: str, find: Callable[[], Any]) -> Any:
-        """What `find` says about this system, asked once: systems do not change."""
-        known = vars(self).setdefault("_known", {})
-        if what not in known:
-            known[what] = find()
-        return known[what]
-
-    def _shape(self, of: str) -> tuple[int, ...]:
-        """Shape of what a method returns; tracing takes milliseconds."""
-        q, v, t = self._abstract_state()
-        arguments = (q, v, t) if of == "constraint_rate" else (q, t)
-        return self.remembered(f"shape of {of}", lambda: jax.eval_shape(getattr(self, of), *arguments).shape)
 
     def _abstract_state(self) -> tuple[jax.ShapeDtypeStruct, ...]:
         return tuple(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((self.nq,), (self.nv,), ()))
@@ -292,3 +279,22 @@ class System(eqx.Module):
 
 def _written(shape: tuple[int | None, ...]) -> str:
     return str(tuple("any" if s is None else s for s in shape)).replace("'any'", "any")
+
+
+def remembered(system: System, what: str, find: Callable[[], Any]) -> Any:
+    """What `find` says about a system, asked once: systems do not change. A method would take equinox longer."""
+    known = vars(system).setdefault("_known", {})
+    if what not in known:
+        known[what] = find()
+    return known[what]
+
+
+def _shape(system: System, of: str) -> tuple[int, ...]:
+    """Shape of what a method returns; tracing takes milliseconds."""
+
+    def found() -> tuple[int, ...]:
+        q, v, t = system._abstract_state()
+        arguments = (q, v, t) if of == "constraint_rate" else (q, t)
+        return jax.eval_shape(getattr(system, of), *arguments).shape
+
+    return remembered(system, f"shape of {of}", found)

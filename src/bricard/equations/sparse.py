@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 from bricard.equations.band import Band
 from bricard.equations.pattern import Pattern, index_lists, pick, sums
 from bricard.equations.problem import applied_force, unit_columns, unit_rows
-from bricard.system import Scalar, System, Vector
+from bricard.system import Scalar, System, Vector, remembered
 
 SMALLEST = 12
 """With fewer velocities, dense matrices are faster."""
@@ -190,7 +190,7 @@ def find_structure(system: System, q: Vector, t: Scalar) -> Structure | None:
     """
     if system.nv < SMALLEST or system.n_constraints == 0 or system.has_chart:
         return None
-    return system.remembered("structure", lambda: _structure(system, q, t))
+    return remembered(system, "structure", lambda: _structure(system, q, t))
 
 
 def _structure(system: System, q: Vector, t: Scalar) -> Structure | None:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.mechanism.base import MechanismSystem
+from bricard.system import remembered
 
 
 class BodyCoordinates(MechanismSystem):
@@ -31,11 +32,11 @@ class BodyCoordinates(MechanismSystem):
 
     @property
     def coordinates(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return body_names(self.parts, self.model.names) + self.extra
+        return remembered(self, "coordinates", lambda: body_names(self.parts, self.model.names) + self.extra)
 
     @property
     def velocities(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return body_names(self.rate_parts, self.model.names) + self.extra
+        return remembered(self, "velocities", lambda: body_names(self.rate_parts, self.model.names) + self.extra)
 
     @property
     def own_rows(self):

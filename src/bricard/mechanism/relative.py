@@ -20,7 +20,7 @@ from bricard.mechanism.frames import Placement
 from bricard.mechanism.model import Model
 from bricard.mechanism.tree import Link, Tree, spanning_tree
 from bricard.spatial import cross, quaternion_from_matrix, quaternion_rate, rotation_matrix, turn_matrix
-from bricard.system import Vector
+from bricard.system import Vector, remembered
 
 
 class Relative(MechanismSystem):
@@ -38,11 +38,11 @@ class Relative(MechanismSystem):
 
     @property
     def coordinates(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._names(("qw", "qx", "qy", "qz")) + self.extra
+        return remembered(self, "coordinates", lambda: self._names(("qw", "qx", "qy", "qz")) + self.extra)
 
     @property
     def velocities(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._names(("wx", "wy", "wz")) + self.extra
+        return remembered(self, "velocities", lambda: self._names(("wx", "wy", "wz")) + self.extra)
 
     def _names(self, ball: tuple[str, ...]) -> tuple[str, ...]:
         names = []

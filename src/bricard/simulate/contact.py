@@ -221,6 +221,8 @@ def checked_contacts(system: System, contacts: Any) -> tuple[Unilateral, ...]:
     wrong = [f"contacts: a list of br.Unilateral, not {c!r}" for c in contacts if not isinstance(c, Unilateral)]
     if wrong:
         raise ModelError(type(system).__name__, wrong)
+    if not contacts:
+        return contacts
     q, v, t = (jax.ShapeDtypeStruct(s, jnp.float64) for s in ((system.nq,), (system.nv,), ()))
     problems = [f"two contacts are called {n!r}" for n in {c.name for c in contacts} if _count(contacts, n) > 1]
     for contact in contacts:

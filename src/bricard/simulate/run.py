@@ -188,18 +188,18 @@ def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]
             raise ModelError(name, [f"save: at least 2 states (the first and the last), not {save}"])
         linspace = np.linspace if is_concrete(t0, t_end) else jnp.linspace
         return jnp.asarray(linspace(t0, t_end, int(save)), dtype=float)
-    times = jnp.asarray(save, dtype=float)
+    known = is_concrete(save, t0, t_end)
+    times = (np if known else jnp).asarray(save, dtype=float)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(name, [f"save: a number of states or a list of times, not {save!r}"])
-    if is_concrete(times, t0, t_end):
-        values = np.asarray(times)
-        if not np.all(np.isfinite(values)) or np.any(np.diff(values) <= 0):
+    if known:
+        if not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
             raise ModelError(name, ["save: the times must be finite and increasing"])
-        if values[0] < t0 or values[-1] > t_end:
+        if times[0] < t0 or times[-1] > t_end:
             raise ModelError(name, [f"save: times must lie between {t0:g} and {t_end:g} s"])
-        ends = [x for x in (t0,) if values[0] > x], [x for x in (t_end,) if values[-1] < x]
-        times = jnp.concatenate([jnp.array(ends[0], float), times, jnp.array(ends[1], float)])
-    return times
+        ends = [x for x in (t0,) if times[0] > x], [x for x in (t_end,) if times[-1] < x]
+        times = np.concatenate([np.array(ends[0], float), times, np.array(ends[1], float)])
+    return jnp.asarray(times)
 
 
 def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) -> None:
