@@ -13,7 +13,10 @@ from benchmarks.markdown import table
 from benchmarks.problems import four_bars_model
 from benchmarks.timing import cpu_time
 from bricard.equations.problem import equilibrate, row_variation, state_problem
+from bricard.equations.sparse import find_structure
 from bricard.gallery import Example
+from bricard.simulate.controller import make_controller
+from bricard.simulate.integrate import Setting, State, vector_field
 
 ROUTES = {
     "Proximal": br.Proximal(),
@@ -27,21 +30,22 @@ ROUTES = {
     "Penalty": br.Penalty(),
     "AugmentedLagrangian": br.AugmentedLagrangian(),
 }
-DEFAULT = "Proximal"
+DEFAULT = "default, as in a run"
+"""What `simulate` evaluates: large systems by their structure, what depends on the model alone beforehand."""
 SIZES = (1, 2, 10, 40)
 LONG = (100, 400)
-"""For the default route and MuJoCo only."""
+"""For the default and MuJoCo only."""
 
 
 def measure(quick: bool = False) -> dict[str, Any]:
     """Times (s) of one evaluation by tool or route and N."""
     sizes = SIZES[:3] if quick else SIZES
-    costs: dict[str, dict[str, float]] = {name: {} for name in ("MuJoCo", *ROUTES)}
+    costs: dict[str, dict[str, float]] = {name: {} for name in ("MuJoCo", DEFAULT, *ROUTES)}
     for n in sizes if quick else (*SIZES, *LONG):
         example = br.gallery.load("n-four-bar", n=n)
-        for name, method in ROUTES.items():
-            if name == DEFAULT or n in sizes:
-                costs[name][str(n)] = by_route(example, method)
+        costs[DEFAULT][str(n)] = in_a_run(example)
+        for name, method in ROUTES.items() if n in sizes else ():
+            costs[name][str(n)] = by_route(example, method)
         peer = by_mujoco(n)
         if peer is not None:
             costs["MuJoCo"][str(n)] = peer
@@ -70,6 +74,28 @@ def by_route(example: Example, method: Any) -> float:
     return cpu_time(lambda: jax.block_until_ready(many(q, v))) / count
 
 
+def in_a_run(example: Example) -> float:
+    """Time (s) of one evaluation as a run does it, rates of work included."""
+    system, t = example.system, jnp.zeros(())
+    q, v = jnp.asarray(example.q), jnp.asarray(example.v)
+    controller = make_controller(system, None, None)
+    structure = find_structure(system, q, t)
+    count = max(50, 20_000 // system.nv)
+
+    @eqx.filter_jit
+    def many(system, controller, variation, y):
+        setting = Setting(system, br.Proximal(), br.Project(), controller, variation, structure).ready(t, y)
+
+        def one(_, y):
+            return jax.tree.map(lambda x, rate: x + 1e-9 * rate, y, vector_field(t, y, setting))
+
+        return jax.lax.fori_loop(0, count, one, y)
+
+    arguments = system, controller, row_variation(system, q, 0.0), State(q, v, jnp.zeros(3), ())
+    jax.block_until_ready(many(*arguments))
+    return cpu_time(lambda: jax.block_until_ready(many(*arguments))) / count
+
+
 def by_mujoco(n: int) -> float | None:
     """Time (s) of one evaluation in MuJoCo: a step of Euler's method in its loop, hardly more than `mj_forward`."""
     try:
@@ -88,7 +114,7 @@ def by_mujoco(n: int) -> float | None:
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:
-    """Our default route over MuJoCo."""
+    """Ours over MuJoCo."""
     costs = data["costs"]
     peer = costs.get("MuJoCo", {})
     return {f"evaluation N={n}": costs[DEFAULT][n] / peer[n] for n in peer if n in costs[DEFAULT]}
@@ -98,10 +124,7 @@ def markdown(data: dict[str, Any]) -> str:
     """Microseconds by route and N; and the growth."""
     costs = data["costs"]
     sizes = sorted({int(n) for c in costs.values() for n in c})
-    rows = [
-        [name + (" (default)" if name == DEFAULT else ""), *(_micro(c.get(str(n))) for n in sizes)]
-        for name, c in costs.items()
-    ]
+    rows = [[name, *(_micro(c.get(str(n))) for n in sizes)] for name, c in costs.items()]
     rows.append(
         ["default over MuJoCo"]
         + [f"{r:.2g}" if (r := ratios(data).get(f"evaluation N={n}")) is not None else "" for n in sizes]
