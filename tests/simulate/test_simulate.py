@@ -211,6 +211,7 @@ class TestBadInput:
             ({"save": 1}, "at least 2 states"),
             ({"save": [0.5, 0.2]}, "increasing"),
             ({"save": [0.5, 3.0]}, "between 0 and 1 s"),
+            ({"save": "often"}, "list of times, not 'often'"),
         ],
     )
     def test_arguments(self, arguments, words):
