@@ -43,7 +43,7 @@ def test_ratios_are_compared_not_times():
     assert results.worse(stored, {"a": 1.4, "b": 0.29, "new": 9.0}) == []
     (line,) = results.worse(stored, {"a": 1.6, "b": 0.01})
     assert line.startswith("a: 1.6")
-    costs = {"Proximal": {"1": 2e-6, "2": 4e-6}, "MuJoCo": {"1": 1e-6}}
+    costs = {evaluation.DEFAULT: {"1": 2e-6, "2": 4e-6}, "MuJoCo": {"1": 1e-6}}
     assert evaluation.ratios({"costs": costs}) == {"evaluation N=1": pytest.approx(2.0, rel=1e-12)}
     faster_machine = {k: {n: t / 3 for n, t in c.items()} for k, c in costs.items()}
     assert results.worse(evaluation.ratios({"costs": costs}), evaluation.ratios({"costs": faster_machine})) == []
