@@ -20,7 +20,7 @@ LONG = {
 }
 
 
-LASTING = ("docs/how-to/control.md", "docs/how-to/build-a-mechanism.md", "docs/how-to/stability-examples.md")
+LASTING = tuple(f"docs/how-to/{name}.md" for name in ("control", "build-a-mechanism", "stability-examples", "contact"))
 """Pages that take more than half a minute."""
 
 

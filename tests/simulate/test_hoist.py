@@ -73,7 +73,7 @@ def test_products_as_sums(form):
     np.testing.assert_allclose(found, np.einsum(form, left, right), rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["slider-crank", "andrews", "bricard"])
+@pytest.mark.parametrize("name", ["slider-crank", "andrews", pytest.param("bricard", marks=pytest.mark.slow)])
 def test_evaluations_in_a_loop_are_compiled_as_one_piece(name):
     """No library is called, no product is left to Eigen: else XLA runs a hundred pieces, each with its overhead."""
     example = br.gallery.load(name)

@@ -26,7 +26,7 @@ def test_slider_crank_stays_on_its_branch(perturbation, reference):
         assert np.allclose(np.concatenate([run.q[250], run.v[250]]), numbers["state_t5"], rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("n", [1, 2, 40])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(40, marks=pytest.mark.slow)])
 def test_four_bars_stay_parallelograms(n, reference):
     example = br.gallery.load("n-four-bar", n=n)
     run = example.simulate(save=11)
