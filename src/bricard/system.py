@@ -21,11 +21,18 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, as_vector, is_concrete
+from bricard.tracing import traced_once
 
 Scalar = Float[Array, ""] | float
 VectorLike = ArrayLike | Sequence[Any]  # what users may pass for a vector; `System.vector` checks it
 Vector = Float[Array, "_"]
 Matrix = Float[Array, "_ _"]
+
+TRACED_ONCE = (
+    *("kinetic_energy", "potential_energy", "mass_matrix", "bias", "constraints", "velocity_constraints"),
+    *("applied_force", "input_matrix", "constraint_rate", "constraint_matrix", "constraint_acceleration"),
+)
+"""Methods of which a simulation asks for values and derivatives again and again."""
 
 
 class System(eqx.Module):
@@ -47,6 +54,10 @@ class System(eqx.Module):
     """Names of the constraint rows, holonomic ones first; `constraint 0`, … if not given."""
     inputs: ClassVar[tuple[str, ...] | None] = None
     """Names of the entries of `u`; `u0`, … if not given."""
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        _trace_once(cls)
 
     # -- what a model may give -------------------------------------------------------------------------------------
 
@@ -275,6 +286,15 @@ class System(eqx.Module):
                 if names is not None and len(names) != size:
                     problems.append(f"`{label}` has {len(names)} names for {size} rows")
         return problems
+
+
+def _trace_once(kind: type[System]) -> None:
+    for name in TRACED_ONCE:
+        if name in vars(kind):
+            setattr(kind, name, traced_once(vars(kind)[name]))
+
+
+_trace_once(System)
 
 
 def _written(shape: tuple[int | None, ...]) -> str:

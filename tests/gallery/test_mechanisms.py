@@ -108,9 +108,9 @@ RUNS = {
     "stewart": {"u": [29.5, 23.5, 17.0, 16.0, 32.0, 10.0]},
 }
 FLAT = ("gripper", "sarrus")
-"""Linkages that pass flat positions, where constraints are dependent. Within √mu of them the route spares the force that
-keeps them on their branch. What closes a loop is some 1000 times weaker in the coordinates of all bodies than in those of
-joints, so that the same distance is a smaller mu there; with 1e-10 they would be off by 1e-8 m after each passage."""
+"""Linkages that pass flat positions, where constraints are dependent. Within √mu of them the route spares the force
+that keeps them on their branch. What closes a loop is some 1000 times weaker in the coordinates of all bodies than in
+those of joints, so that the same distance is a smaller mu there; with 1e-10 each passage would cost 1e-8 m."""
 
 
 @pytest.mark.slow

@@ -189,13 +189,12 @@ def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]
         linspace = np.linspace if is_concrete(t0, t_end) else jnp.linspace
         return jnp.asarray(linspace(t0, t_end, int(save)), dtype=float)
     known = is_concrete(save, t0, t_end)
-    wrong = ModelError(name, [f"save: a number of states or a list of times, not {save!r}"])
     try:
         times = (np if known else jnp).asarray(save, dtype=float)
+        if times.ndim != 1 or times.shape[0] < 1:
+            raise ValueError("no list")
     except (TypeError, ValueError) as error:
-        raise wrong from error
-    if times.ndim != 1 or times.shape[0] < 1:
-        raise wrong
+        raise ModelError(name, [f"save: a number of states or a list of times, not {save!r}"]) from error
     if known:
         if not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
             raise ModelError(name, ["save: the times must be finite and increasing"])
