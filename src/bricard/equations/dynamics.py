@@ -152,15 +152,25 @@ def refuse_undetermined(system: System, q: Vector, matrices: ScaledMatrices) -> 
 
 
 def _least_inertia(matrices: Any) -> tuple[float, np.ndarray]:
-    """Smallest inertia among admissible motions, and the motion, in units of the diagonal of `M`."""
+    """Smallest inertia among admissible motions, and the motion, in units of the diagonal of `M`; 1 if all have some."""
     mass, matrix, units, _ = matrices
     if not (np.all(np.isfinite(mass)) and np.all(np.isfinite(matrix))):
         return np.nan, np.zeros(mass.shape[0])
+    if _is_definite(mass - INERTIA_TOLERANCE * np.eye(mass.shape[0])):  # far cheaper than to look at constraints
+        return 1.0, np.zeros(mass.shape[0])
     basis = subspaces(matrix).null
     if basis.shape[1] == 0:
         return 1.0, np.zeros(mass.shape[0])
     values, vectors = np.linalg.eigh(basis.T @ mass @ basis)
     return float(values[0]), units.columns * (basis @ vectors[:, 0])
+
+
+def _is_definite(matrix: np.ndarray) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:

@@ -57,9 +57,17 @@ def pick(values: Float[Array, " k"], where: np.ndarray) -> Array:
     return values.at[where.astype(np.int32)].get(mode="promise_in_bounds")
 
 
+def sharing(mask: Bool[np.ndarray, "m n"]) -> Bool[np.ndarray, "n n"]:
+    """Which columns have a row in common."""
+    from scipy.sparse import csr_matrix  # takes a fifth of a second, which small systems need not wait for
+
+    entries = csr_matrix(mask.astype(np.int32))
+    return (entries.T @ entries).toarray() > 0
+
+
 def _colours(mask: Bool[np.ndarray, "m n"]) -> np.ndarray:
     """(n,): a colour for each column, so that columns of one colour share no row; greedy, which is good on bands."""
-    shared = mask.T.astype(int) @ mask.astype(int) > 0
+    shared = sharing(mask)
     colour = np.full(mask.shape[1], -1)
     for j in range(mask.shape[1]):
         taken: Sequence[int] = np.unique(colour[:j][shared[j, :j]]).tolist()

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from bricard.equations.band import Band
-from bricard.equations.pattern import Pattern, index_lists, pick, sums
+from bricard.equations.pattern import Pattern, index_lists, pick, sharing, sums
 from bricard.equations.problem import applied_force, unit_columns, unit_rows
 from bricard.system import Scalar, System, Vector, remembered
 
@@ -39,7 +39,7 @@ class Structure:
         n = mass.shape[0]
         mass = mass | mass.T | np.eye(n, dtype=bool)
         self.mass, self.matrix = Pattern(mass), Pattern(matrix)
-        coupled = mass | (matrix.T.astype(int) @ matrix.astype(int) > 0)
+        coupled = mass | sharing(matrix)
         self.order = _narrow_order(coupled)
         self.place = np.argsort(self.order)
         self.block = max(1, _width(coupled, self.order))
@@ -93,7 +93,7 @@ class Structure:
 
 def _narrow_order(coupled: Bool[np.ndarray, "n n"]) -> np.ndarray:
     """An order of the coordinates in which coupled ones are near each other: the best of a few by Cuthill and McKee."""
-    from scipy.sparse import csr_matrix  # takes a fifth of a second, which small systems need not wait for
+    from scipy.sparse import csr_matrix  # late: see `sharing`
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     rng = np.random.default_rng(0)

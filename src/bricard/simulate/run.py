@@ -21,7 +21,7 @@ from bricard.equations.proximal import Proximal
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
 from bricard.equations.scaled import ScaledMatrices, scaled_matrices
-from bricard.equations.sparse import find_structure, missed
+from bricard.equations.sparse import Structure, find_structure, missed
 from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
 from bricard.simulate.assemble import residuals
 from bricard.simulate.contact import Unilateral, checked_contacts
@@ -100,7 +100,10 @@ def simulate(
         _check_step_fits(name, controller, dt)
     known = np.asarray(times) if is_concrete(times) else times  # NumPy is faster for single numbers
     first, span = jnp.asarray(known[0]), known[-1] - known[0]
-    start, quality = _start(system, q, v, first, stabilization)
+    structure = None
+    if not touching and is_concrete(system, q, first) and _may_use_structure(method, stabilization):
+        structure = find_structure(system, q, first)
+    start, quality = _start(system, q, v, first, stabilization, structure)
     if is_concrete(start):
         _check_start(system, q, v, stabilization, quality)
         if is_concrete(controller):
@@ -119,9 +122,6 @@ def simulate(
         "max_steps": max_steps,
     }
     modes, events, failure = None, (), None
-    structure = None
-    if not touching and is_concrete(start) and _may_use_structure(method, stabilization):
-        structure = find_structure(system, start.q, first)
     if touching:
         run, modes, events, failure = integrate_with_contacts(
             system, touching, q, v, times, stops=stops, max_events=max_events, **how
@@ -130,6 +130,7 @@ def simulate(
         how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
         run = integrate(system, start, times, structure=structure, **how)
         if structure is not None and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
+            start, _ = _start(system, q, v, first, stabilization, None)
             run = integrate(system, start, times, structure=None, **how)
     trajectory = Trajectory(
         system=system,
@@ -230,12 +231,14 @@ class _Quality(NamedTuple):
 
 
 @eqx.filter_jit
-def _start(system: System, q: Vector, v: Vector, t: Scalar, stabilization: Stabilization) -> tuple[Start, _Quality]:
+def _start(
+    system: System, q: Vector, v: Vector, t: Scalar, stabilization: Stabilization, structure: Structure | None
+) -> tuple[Start, _Quality]:
     """In one program, since all of it needs the same matrices."""
     variation = row_variation(system, q, t)
     quality = _Quality(scaled_matrices(system, q, t), residuals(system, q, v, t))
     if isinstance(stabilization, Project) and system.n_constraints:
-        q, v, _ = stabilization.project(system, q, v, t, variation)
+        q, v, _ = stabilization.project(system, q, v, t, variation, structure)
     return Start(q, v, variation), quality
 
 
