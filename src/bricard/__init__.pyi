@@ -42,6 +42,7 @@ from .mechanism import point_mass as point_mass
 from .mechanism import rigid as rigid
 from .mechanism import rod as rod
 from .mechanism import sphere as sphere
+from .simulate import SSPRK104 as SSPRK104
 from .simulate import Assembly as Assembly
 from .simulate import Baumgarte as Baumgarte
 from .simulate import Impact as Impact

@@ -152,7 +152,7 @@ def refuse_undetermined(system: System, q: Vector, matrices: ScaledMatrices) -> 
 
 
 def _least_inertia(matrices: Any) -> tuple[float, np.ndarray]:
-    """Smallest inertia among admissible motions, and the motion, in units of the diagonal of `M`; 1 if all have some."""
+    """Smallest inertia among admissible motions and that motion, in units of the diagonal of `M`; 1 if all have it."""
     mass, matrix, units, _ = matrices
     if not (np.all(np.isfinite(mass)) and np.all(np.isfinite(matrix))):
         return np.nan, np.zeros(mass.shape[0])

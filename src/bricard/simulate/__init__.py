@@ -11,6 +11,7 @@ from bricard.simulate.impact import impact as impact
 from bricard.simulate.kinematics import Kinematics as Kinematics
 from bricard.simulate.kinematics import kinematics as kinematics
 from bricard.simulate.run import simulate as simulate
+from bricard.simulate.solver import SSPRK104 as SSPRK104
 from bricard.simulate.stabilize import Baumgarte as Baumgarte
 from bricard.simulate.stabilize import Project as Project
 from bricard.simulate.trajectory import Trajectory as Trajectory

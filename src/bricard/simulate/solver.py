@@ -1,4 +1,4 @@
-"""Solvers of diffrax, made to end every step on the constraints."""
+"""Solvers of diffrax, made to end every step on the constraints; and one for strong dampers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Project
@@ -86,3 +87,30 @@ class ShortDopri8(diffrax.Dopri8):
         """Right at both ends of a step only."""
         del k
         return diffrax.LocalLinearInterpolation(t0=t0, t1=t1, y0=y0, y1=y1)
+
+
+def _ten_stages() -> diffrax.ButcherTableau:
+    sixth, fifteenth = 1 / 6, 1 / 15
+    first = [np.full(k, sixth) for k in range(1, 5)]
+    second = [np.array([fifteenth] * 5 + [sixth] * k) for k in range(5)]
+    weights = np.full(10, 0.1)
+    embedded = np.array([2, 0, 0, 3, 0, 0, 2, 0, 3, 0]) / 10
+    rows = (*first, *second)
+    nodes = np.array([np.sum(row) for row in rows])
+    return diffrax.ButcherTableau(a_lower=rows, b_sol=weights, b_error=weights - embedded, c=nodes)
+
+
+class SSPRK104(diffrax.AbstractERK):
+    """Explicit, for strong dampers: ten stages of order 4 that stay stable for decays up to 13.9 a step.
+
+    Where stability and not accuracy sets the step, an evaluation goes 1.7 times as far as one of `diffrax.Bosh3`, 2.5
+    times as far as one of `diffrax.Tsit5`.
+    Ketcheson's method (SIAM J. Sci. Comput. 30, 2008) with the error estimate of Conde, Fekete and Shadid (2018).
+    """
+
+    tableau = _ten_stages()  # pyright: ignore[reportAssignmentType]
+    interpolation_cls = diffrax.ThirdOrderHermitePolynomialInterpolation.from_k  # pyright: ignore[reportAssignmentType]
+
+    def order(self, terms: Any) -> int:
+        """Of a step; the error estimate is of order 3."""
+        return 4

@@ -18,6 +18,8 @@ class Steps(eqx.Module):
     """Relative and absolute tolerance, and the shortest step (s)."""
     adapt: bool = eqx.field(static=True)
     """Otherwise all steps are equally long."""
+    growth: float = eqx.field(static=True, default=10.0)
+    """How many times longer the next step may be."""
 
     def controller(self, stops: Float[Array, " s"]) -> diffrax.AbstractStepSizeController:
         """Steps that adapt end at `stops`: a solver interpolates far less accurately than it steps."""
@@ -29,6 +31,7 @@ class Steps(eqx.Module):
             atol=atol,
             pcoeff=0.2,  # with these, half as many steps are rejected as by the size of the last error alone
             icoeff=0.6,
+            factormax=self.growth,
             dtmin=shortest,
             force_dtmin=False,
             norm=_state_norm,

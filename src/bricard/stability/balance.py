@@ -72,16 +72,17 @@ def search(at: Callable[[np.ndarray], Point], x: np.ndarray) -> np.ndarray:
     first = here = _descend(at, x)
     rng = np.random.default_rng(0)
     for _ in range(ATTEMPTS):
-        if not first.finite or np.linalg.norm(here.reduced()[0]) < NEARLY:
-            break
+        if not first.finite or _is_balanced(here):
+            return here.x
         # Where the force is largest, as of a pendulum held level, no direction is better than another: try one.
         aside = first.x.copy()
         aside[: first.unknowns[0]] += rng.normal(scale=ASIDE, size=first.unknowns[0])
         here = _descend(at, aside)
-        here = here if here.finite else first
-    else:
-        return first.x
-    return here.x
+    return here.x if _is_balanced(here) else first.x
+
+
+def _is_balanced(point: Point) -> bool:
+    return point.finite and bool(np.linalg.norm(point.reduced()[0]) < NEARLY)
 
 
 def _descend(at: Callable[[np.ndarray], Point], x: np.ndarray) -> Point:
@@ -90,7 +91,6 @@ def _descend(at: Callable[[np.ndarray], Point], x: np.ndarray) -> Point:
     if not here.finite:
         return here
     coordinates, inputs = here.unknowns
-    changes = slice(0, coordinates + inputs)
     # Inputs enter linearly: those that balance best by the smallest change are where to start from.
     left, slope = here.reduced()
     x = here.x.copy()
@@ -98,28 +98,32 @@ def _descend(at: Callable[[np.ndarray], Point], x: np.ndarray) -> Point:
     here = at(at(x).balanced())
     damping = 1e-3
     for _ in range(STEPS):
-        left, slope = here.reduced()
-        if np.linalg.norm(left) < ROUNDING:
+        if np.linalg.norm(here.reduced()[0]) < ROUNDING:
             break
-        motions = _complement(np.pad(here.off_slope, ((0, 0), (0, inputs))).T)
-        u, s, vt = np.linalg.svd(slope @ motions, full_matrices=False)
-        largest = s.max(initial=0.0)
-        better = None
-        for _ in range(TRIALS):
-            shares = np.divide(s, s**2 + damping * largest**2, out=np.zeros_like(s), where=s > DEPENDENT * largest)
-            x = here.x.copy()
-            x[changes] -= motions @ (vt.T @ (shares * (u.T @ left)))
-            if np.array_equal(x, here.x):
-                break
-            there = _onto(at, x)
-            if there.finite and np.linalg.norm(there.reduced()[0]) < np.linalg.norm(left):
-                better = there
-                break
-            damping *= 8.0
-        if better is None:
+        there, damping = _step(at, here, damping)
+        if there is None:
             break
-        here, damping = better, damping / 16.0
+        here = there
     return here
+
+
+def _step(at: Callable[[np.ndarray], Point], here: Point, damping: float) -> tuple[Point | None, float]:
+    """A better point along the constraints, if there is one, and how much to damp the next step."""
+    left, slope = here.reduced()
+    motions = _complement(np.pad(here.off_slope, ((0, 0), (0, here.unknowns[1]))).T)
+    u, s, vt = np.linalg.svd(slope @ motions, full_matrices=False)
+    largest = s.max(initial=0.0)
+    for _ in range(TRIALS):
+        shares = np.divide(s, s**2 + damping * largest**2, out=np.zeros_like(s), where=s > DEPENDENT * largest)
+        x = here.x.copy()
+        x[: sum(here.unknowns)] -= motions @ (vt.T @ (shares * (u.T @ left)))
+        if np.array_equal(x, here.x):
+            break
+        there = _onto(at, x)
+        if there.finite and np.linalg.norm(there.reduced()[0]) < np.linalg.norm(left):
+            return there, damping / 16.0
+        damping *= 8.0
+    return None, damping
 
 
 def _onto(at: Callable[[np.ndarray], Point], x: np.ndarray) -> Point:
