@@ -1,4 +1,4 @@
-"""Methods that JAX traces once: tracing takes longer than compiling does where a method is asked for fifty times."""
+"""Methods that JAX traces once, instead of anew wherever a program asks for them, some fifty times in a run."""
 
 from __future__ import annotations
 
