@@ -28,14 +28,14 @@ def chain(rng, n, redundant):
 
 
 @settings(max_examples=3)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([6, 21]), st.booleans())
-def test_saddle_points_are_those_of_dense_matrices(seed, n, redundant):
+@given(st.integers(0, 2**32 - 1), st.sampled_from([6, 21]), st.booleans(), st.sampled_from([1e-10, 1e-12]))
+def test_saddle_points_are_those_of_dense_matrices(seed, n, redundant, mu):
     mass, matrix, force, target = chain(np.random.default_rng(seed), n, redundant)
     structure = Structure(mass != 0.0, matrix != 0.0)
     structure.find_blocks()
     patterns = ((mass, structure.mass), (matrix, structure.matrix))
     at = Matrices(*(jnp.asarray(x[p.rows, p.columns]) for x, p in patterns))
-    saddle = Saddle(structure, at, jnp.zeros(matrix.shape))
+    saddle = Saddle(structure, at, jnp.zeros(matrix.shape), mu)
     found = saddle.solve(jnp.asarray(force), jnp.asarray(target))
     expected = solve(mass, force, matrix, target)[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * (1.0 + np.max(np.abs(expected))))

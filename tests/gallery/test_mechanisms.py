@@ -114,10 +114,6 @@ RUNS = {
     "delta": {"u": [-0.54, -0.55, -0.56]},
     "stewart": {"u": [29.5, 23.5, 17.0, 16.0, 32.0, 10.0]},
 }
-FLAT = ("gripper", "sarrus")
-"""Linkages that pass flat positions, where constraints are dependent. Within √mu of them the route spares the force
-that keeps them on their branch. What closes a loop is some 1000 times weaker in the coordinates of all bodies than in
-those of joints, so that the same distance is a smaller mu there; with 1e-10 each passage would cost 1e-8 m."""
 
 
 @pytest.mark.slow
@@ -127,8 +123,6 @@ def test_same_motion_in_three_coordinates(name):
     for kind in ("relative", "absolute", "natural"):
         example = load(name, kind)
         settings = {"rtol": 1e-10, "atol": 1e-10} | RUNS.get(name, {})
-        if name in FLAT and kind != "relative":
-            settings["method"] = br.Proximal(mu=1e-13)
         run = example.simulate(t_end=2.0, save=3, **settings)
         places.append([example.system.place(q) for q in run.q])
     for other in places[1:]:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from bricard.control.output import Output, make_output
 from bricard.equations.problem import equilibrate, row_variation, scales, state_problem
-from bricard.equations.proximal import Gram, Proximal
+from bricard.equations.proximal import Gram
 from bricard.equations.rank import determinate, null_basis
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector, VectorLike
@@ -62,7 +62,7 @@ def response(system: System, q: Vector, v: Vector, t: Scalar) -> Response:
     target = jnp.zeros((m, pushed.shape[1])).at[:, 0].set(scaled.target)
     multipliers, unique = jnp.zeros((0, pushed.shape[1])), jnp.zeros((0, 0))
     if m:
-        gram = Gram(half, Proximal())
+        gram = Gram(half, scaled.weakest)
         multipliers = gram.solve(target - half.T @ pushed)
         unique = gram.solve(gram.matrix) * rows[None, :] / rows[:, None]
     moved = columns[:, None] * solve_triangular(root, pushed + half @ multipliers, lower=True, trans=1)

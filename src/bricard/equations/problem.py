@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import equinox as eqx
@@ -31,6 +32,8 @@ class Problem(eqx.Module):
     """`A v − b₁`."""
     variation: Float[Array, "m n"]
     """How much `A` changes nearby; says what size a row has where it happens to vanish."""
+    weakest: float = eqx.field(static=True, default=System.weakest_constraint)
+    """Strength of a combination of rows, in good units, far below which there is none."""
 
     @classmethod
     def from_matrices(cls, mass: ArrayLike, force: ArrayLike, matrix: ArrayLike, target: ArrayLike) -> Problem:
@@ -67,6 +70,7 @@ def state_problem(
         position_error=jnp.concatenate([phi, jnp.zeros(rate.shape[0] - phi.shape[0])]),
         velocity_error=rate,
         variation=row_variation(system, q, t) if variation is None else variation,
+        weakest=system.weakest_constraint,
     )
 
 
@@ -119,7 +123,8 @@ def equilibrate(problem: Problem) -> tuple[Problem, Scales]:
     columns, rows = units.columns[None, :], units.rows[:, None]
     matrix = problem.matrix * columns / rows
     target = problem.target / units.rows
-    scaled = Problem(
+    scaled = dataclasses.replace(
+        problem,
         mass=problem.mass * columns * units.columns[:, None] + matrix.T @ matrix,
         force=problem.force * units.columns + matrix.T @ target,
         matrix=matrix,

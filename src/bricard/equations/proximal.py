@@ -19,7 +19,8 @@ class Proximal(Route):
     can be differentiated at redundant rows and singular positions.
     """
 
-    mu: float = 1e-10
+    mu: float | None = None
+    """`μ`; if None, what suits the coordinates (`System.weakest_constraint`)."""
     sweeps: int = eqx.field(static=True, default=2)
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
@@ -29,16 +30,20 @@ class Proximal(Route):
         if problem.matrix.shape[0] == 0:
             return factor.back(free)
         half = factor.whiten(problem.matrix.T)
-        return factor.back(free + half @ Gram(half, self).solve(problem.target - half.T @ free))
+        gram = Gram(half, problem.weakest if self.mu is None else self.mu, self.sweeps)
+        return factor.back(free + half @ gram.solve(problem.target - half.T @ free))
+
+
+DEFAULT = Proximal()
 
 
 class Gram:
     """A factorised Gram matrix `halfᵀ half` for several right sides, solved where it is not zero."""
 
-    def __init__(self, half: Float[Array, "n m"], settings: Proximal):
+    def __init__(self, half: Float[Array, "n m"], mu: float, sweeps: int = 2):
         self.matrix = half.T @ half
-        self.sweeps = settings.sweeps
-        self.factor = Factor(self.matrix + settings.mu * jnp.eye(self.matrix.shape[0]))
+        self.sweeps = sweeps
+        self.factor = Factor(self.matrix + mu * jnp.eye(self.matrix.shape[0]))
 
     def solve(self, rhs: Float[Array, " m *k"]) -> Float[Array, " m *k"]:
         """`λ` with `halfᵀ half λ = rhs`, for one right side or several."""

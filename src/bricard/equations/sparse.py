@@ -25,9 +25,6 @@ SMALLEST = 12
 WIDEST = 8
 """Blocks larger than this are left to the dense route."""
 
-MU = 1e-10
-"""Regularisation: combinations of constraints with strength `g = σ²` below it get no force."""
-
 SWEEPS = 2
 """Rounds of refinement; each takes the error of a constraint of strength `g` down by `μ/(g + μ)`."""
 
@@ -70,10 +67,10 @@ class Structure:
         inside = (i * self.block + j) * self.count + column
         return (inside + np.where(row == column, 0, self.block**2 * self.count))[used], used
 
-    def band(self, mass: Float[Array, " k"], matrix: Float[Array, " l"]) -> Band:
+    def band(self, mass: Float[Array, " k"], matrix: Float[Array, " l"], mu: float) -> Band:
         """`M + AᵀA/μ`, factorised."""
         products = pick(matrix, self._pairs[0]) * pick(matrix, self._pairs[1])
-        both = sums(pick(mass, self._used), self._of_mass) + sums(products, self._of_pairs) / MU
+        both = sums(pick(mass, self._used), self._of_mass) + sums(products, self._of_pairs) / mu
         both = both.reshape(2, self.block, self.block, self.count)
         spare = np.arange(self.order.size, self.block * self.count)
         padding = np.zeros((self.block, self.block, self.count))
@@ -144,8 +141,10 @@ def _rate(system: System, q: Vector, t: Scalar, w: Vector) -> Float[Array, " m"]
 class Saddle:
     """`M x = f + Aᵀλ`, `A x = b` for several right sides, by the method of multipliers on one factorisation."""
 
-    def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], sweeps: int = SWEEPS):
-        self.sweeps = sweeps
+    def __init__(
+        self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], mu: float, sweeps: int = SWEEPS
+    ):
+        self.mu, self.sweeps = mu, sweeps
         of_mass, of_matrix = structure.mass, structure.matrix
         diagonal = np.flatnonzero(of_mass.rows == of_mass.columns)
         self.columns = jax.lax.stop_gradient(unit_columns(at.mass[diagonal]))
@@ -156,7 +155,7 @@ class Saddle:
         self.mass = at.mass * self.columns[of_mass.rows] * self.columns[of_mass.columns]
         self.matrix = at.matrix * along / self.rows[of_matrix.rows]
         self.structure = structure
-        self.band = structure.band(self.mass, self.matrix)
+        self.band = structure.band(self.mass, self.matrix, mu)
 
     def solve(self, force: Vector, target: Float[Array, " m"]) -> Vector:
         """`x`."""
@@ -165,11 +164,11 @@ class Saddle:
         x, multipliers = jnp.zeros_like(force), jnp.zeros_like(target)
         for _ in range(self.sweeps + 1):
             missing = target - of_matrix.times(self.matrix, x)
-            push = of_matrix.transposed_times(self.matrix, multipliers + missing / MU)
+            push = of_matrix.transposed_times(self.matrix, multipliers + missing / self.mu)
             left = force + push - of_mass.times(self.mass, x)
             step = self.structure.from_blocks(self.band.solve(self.structure.into_blocks(left)))
             x = x + step
-            multipliers = multipliers + (missing - of_matrix.times(self.matrix, step)) / MU
+            multipliers = multipliers + (missing - of_matrix.times(self.matrix, step)) / self.mu
         return x * self.columns
 
 
@@ -179,7 +178,8 @@ def sparse_acceleration(
     """`v̇` and the constraint force `Aᵀλ = M v̇ − f`."""
     force = applied_force(system, q, v, u, t)
     at = matrices(system, structure, q, t)
-    acceleration = Saddle(structure, at, variation).solve(force, system.constraint_acceleration(q, v, t))
+    saddle = Saddle(structure, at, variation, system.weakest_constraint)
+    acceleration = saddle.solve(force, system.constraint_acceleration(q, v, t))
     return acceleration, structure.mass.times(at.mass, acceleration) - force
 
 

@@ -66,6 +66,10 @@ class Absolute(BodyCoordinates):
         blocks = model.inertias[:, PLANE_PART][:, :, PLANE_PART] if model.planar else model.inertias
         return block_diagonal(blocks, len(self.extra))
 
+    @property
+    def has_chart(self):
+        return not self.model.planar
+
     def qdot(self, q, v):
         if self.model.planar:
             return v

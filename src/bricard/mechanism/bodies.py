@@ -15,6 +15,10 @@ from bricard.system import remembered
 class BodyCoordinates(MechanismSystem):
     """Coordinates of the bodies, in which every joint is a constraint; tracked turns come after the bodies."""
 
+    # What closes a loop is a sum of many rows here, and some 1000 times weaker than in the coordinates of joints. Still
+    # smaller, redundant rows would count at the stages of a step, where they do not quite agree.
+    weakest_constraint = 1e-12
+
     @property
     @abstractmethod
     def parts(self) -> tuple[str, ...]:

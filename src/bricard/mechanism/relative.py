@@ -211,6 +211,10 @@ class Relative(MechanismSystem):
 
     # -- chart -----------------------------------------------------------------------------------------------------
 
+    @property
+    def has_chart(self):
+        return self._ball_columns(4).size > 0
+
     def qdot(self, q, v):
         quaternions, spins = self._ball_columns(4), self._ball_columns(3)
         if not quaternions.size:

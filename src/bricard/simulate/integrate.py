@@ -105,9 +105,11 @@ def projected(setting: Setting, t: Scalar, y: State, error: State) -> tuple[Stat
     # What the projection removes is no error of the result; it counts a little, since it shows where the equations are
     # hard to evaluate (next to singular positions).
     removed = 1.0 - NORMAL_ERROR_WEIGHT
-    error = error._replace(v=error.v - removed * correction.normal(error.v))
-    if not system.has_chart:
-        error = error._replace(q=error.q - removed * correction.normal(error.q))
+    missed = jax.jvp(lambda q: system.constraints(system.normalize(q), t), (q,), (error.q,))[1]
+    across = correction(jnp.concatenate([missed, jnp.zeros(system.n_constraints - system.n_holonomic)]))
+    error = error._replace(
+        q=error.q - removed * system.qdot(q, across), v=error.v - removed * correction.normal(error.v)
+    )
     return y._replace(q=q, v=v), error
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from bricard.equations.factor import Factor
 from bricard.equations.problem import Problem, scales, state_problem
-from bricard.equations.proximal import Gram, Proximal
+from bricard.equations.proximal import Gram
 from bricard.equations.sparse import Matrices, Saddle, Structure, matrices
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
@@ -72,7 +72,7 @@ class Correction:
         self.factor = Factor(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
         self.half = self.factor.whiten(scaled.T)
         # One sweep is enough: `project` repeats the correction with what is left anyway.
-        self.gram = Gram(self.half, Proximal(sweeps=1))
+        self.gram = Gram(self.half, System.weakest_constraint, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
@@ -88,7 +88,7 @@ class SparseCorrection:
 
     def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"]):
         self.pattern, self.entries = structure.matrix, at.matrix
-        self.saddle = Saddle(structure, at, variation, sweeps=1)
+        self.saddle = Saddle(structure, at, variation, System.weakest_constraint, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
