@@ -1,4 +1,4 @@
-"""The problems by bricard: default settings, several tolerances.
+"""The problems by bricard: the settings of the gallery (mostly the defaults), several tolerances.
 
 The time is that of the whole public call, checks of the input included, after the first call has compiled it.
 """
@@ -42,7 +42,7 @@ def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **sett
     return Run(
         problem=problem.name,
         tool=NAME,
-        setting=f"{label or 'default'}, rtol = {rtol:.0e}",
+        setting=f"{label or _label(example)}, rtol = {rtol:.0e}",
         seconds=seconds,
         error=problem.error(np.stack([problem.track(example.system, q) for q in trajectory.q])) if done else np.inf,
         energy=float(energy),
@@ -51,6 +51,12 @@ def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **sett
         note=f"{int(trajectory.stats['num_steps'])} steps; {1e3 * fixed:.2g} ms whatever the duration"
         + ("" if done else f"; failed: {trajectory.status}"),
     )
+
+
+def _label(example: br.gallery.Example) -> str:
+    """The settings of the gallery, where they are not those of `simulate`."""
+    method = example.settings.get("method")
+    return f"mu = {method.mu:.0e}" if isinstance(method, br.Proximal) else "default"
 
 
 @eqx.filter_jit

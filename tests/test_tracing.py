@@ -1,5 +1,8 @@
 """Methods traced once: the same values, derivatives and batches, with less tracing."""
 
+import copy
+import pickle
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +10,7 @@ import numpy as np
 import pytest
 
 import bricard as br
-from bricard.tracing import traced_once
+from bricard.tracing import compiled, traced_once
 
 Q = jnp.array([0.4, -1.1, 2.0])
 
@@ -120,3 +123,26 @@ def test_models_of_users_are_traced_once():
     built = len(count)
     br.simulate(pendulum, [0.3], [0.0], 0.1, save=2)
     assert len(count) - built <= 2  # the checks of a start look at numbers, the rest was seen when it was built
+
+
+def test_functions_are_compiled_once_for_all_numbers():
+    @compiled
+    def function(curve, q, *, times):
+        TRACED.append(curve.power)
+        return {"value": times * curve.plain(q)}
+
+    for scale, power, times in ((1.0, 2, 3), (2.0, 2, 3), (1.0, 3, 3), (1.0, 3, 4), (1.5, 3, 4)):
+        for q in (Q, np.array([1.0, 2.0, 3.0])):
+            curve = Curve(jnp.array(scale), power)
+            found = function(curve, q, times=times)["value"]
+            np.testing.assert_allclose(found, times * scale * np.sum(np.sin(q) ** power), rtol=1e-14)
+    assert TRACED == [2, 3, 3]  # numbers of Python are no arrays: they are part of the program
+    np.testing.assert_allclose(jax.grad(lambda s: function(Curve(s), Q, times=1)["value"])(1.0), np.sum(np.sin(Q) ** 2))
+
+
+def test_what_was_found_out_is_not_copied():
+
+    system = br.gallery.load("slider-crank").system
+    br.simulate(system, [0.0, 0.0], [1.0, -2.0], 0.01, save=2)
+    for other in (copy.deepcopy(system), pickle.loads(pickle.dumps(system))):
+        np.testing.assert_array_equal(other.mass_matrix(jnp.ones(2), 0.0), system.mass_matrix(jnp.ones(2), 0.0))

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, as_vector, is_concrete
-from bricard.tracing import traced_once
+from bricard.tracing import remembered, traced_once
 
 Scalar = Float[Array, ""] | float
 VectorLike = ArrayLike | Sequence[Any]  # what users may pass for a vector; `System.vector` checks it
@@ -54,7 +54,7 @@ class System(eqx.Module):
     """Names of the constraint rows, holonomic ones first; `constraint 0`, … if not given."""
     inputs: ClassVar[tuple[str, ...] | None] = None
     """Names of the entries of `u`; `u0`, … if not given."""
-    weakest_constraint: ClassVar[float] = 1e-10
+    weakest_constraint: ClassVar[float] = 1e-9
     """Combinations of constraints far weaker than this get no force from the default route: see `Proximal.mu`."""
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -301,14 +301,6 @@ _trace_once(System)
 
 def _written(shape: tuple[int | None, ...]) -> str:
     return str(tuple("any" if s is None else s for s in shape)).replace("'any'", "any")
-
-
-def remembered(system: System, what: str, find: Callable[[], Any]) -> Any:
-    """What `find` says about a system, asked once: systems do not change. A method would take equinox longer."""
-    known = vars(system).setdefault("_known", {})
-    if what not in known:
-        known[what] = find()
-    return known[what]
 
 
 def _shape(system: System, of: str) -> tuple[int, ...]:

@@ -1,25 +1,96 @@
-"""Methods that JAX traces once, instead of anew wherever a program asks for them, some fifty times in a run."""
+"""What JAX does once for all objects that differ in their arrays only: tracing methods, compiling functions."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax
+import numpy as np
 from jax.core import Tracer
+
+
+class _Known(dict[str, Any]):
+    """What was found out about an object; a copy of the object finds it out by itself."""
+
+    def __reduce__(self):
+        return _Known, ()
+
+
+def remembered(thing: eqx.Module, what: str, find: Callable[[], Any]) -> Any:
+    """What `find` says about an object, asked once: modules do not change. A method would take equinox longer."""
+    known = vars(thing).setdefault("_known", _Known())
+    if what not in known:
+        known[what] = find()
+    return known[what]
 
 
 class _Array:
     """Stands for an array among the leaves of an object."""
 
 
-class _Program(NamedTuple):
-    """What of a call is the same whatever the numbers are."""
+class Shell:
+    """All of an object but its arrays: what a program is made for."""
 
-    method: Callable[..., Any]
-    tree: Any
-    leaves: tuple[Any, ...]
+    __slots__ = ("_hash", "leaves", "tree")
+
+    def __init__(self, tree: Any, leaves: tuple[Any, ...]):
+        self.tree, self.leaves = tree, leaves
+        self._hash = hash((tree, leaves))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # mostly so, and far cheaper than to compare what is inside
+            return True
+        return isinstance(other, Shell) and (self._hash, self.leaves, self.tree) == (
+            other._hash,
+            other.leaves,
+            other.tree,
+        )
+
+    def filled(self, arrays: tuple[Any, ...]) -> Any:
+        """The object with these arrays."""
+        rest = iter(arrays)
+        return jax.tree.unflatten(self.tree, [next(rest) if x is _Array else x for x in self.leaves])
+
+
+def taken_apart(thing: Any) -> tuple[Shell, tuple[Any, ...]]:
+    """The shell of an object and its arrays; for a module it is found once. `TypeError` if a part has no hash."""
+    return (
+        remembered(thing, "parts", lambda: _take_apart(thing)) if isinstance(thing, eqx.Module) else _take_apart(thing)
+    )
+
+
+def _take_apart(thing: Any) -> tuple[Shell, tuple[Any, ...]]:
+    leaves, tree = jax.tree.flatten(thing)
+    is_array = [isinstance(x, (jax.Array, np.ndarray, np.generic)) for x in leaves]
+    arrays = tuple(x for x, held in zip(leaves, is_array, strict=True) if held)
+    return Shell(tree, tuple(_Array if held else x for x, held in zip(leaves, is_array, strict=True))), arrays
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is compiled for the shells of its arguments and called with their arrays; returns arrays only.
+
+    Does what `equinox.filter_jit` does, but looks at each module once and not in each call.
+    """
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    @functools.wraps(function)
+    def program(shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]]) -> Any:
+        values = [shell.filled(x) for shell, x in zip(shells, arrays, strict=True)]
+        unnamed = len(values) - len(names)
+        return function(*values[:unnamed], **dict(zip(names, values[unnamed:], strict=True)))
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        parts = [taken_apart(x) for x in (*arguments, *named.values())]
+        return program(tuple(shell for shell, _ in parts), tuple(named), [arrays for _, arrays in parts])
+
+    return call
 
 
 def traced_once(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,20 +104,17 @@ def traced_once(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
         if named or not any(isinstance(x, Tracer) for x in arguments):
             return method(self, *arguments, **named)
-        leaves, tree = jax.tree.flatten(self)
-        arrays = tuple(x for x in leaves if isinstance(x, jax.Array))
-        program = _Program(method, tree, tuple(_Array if isinstance(x, jax.Array) else x for x in leaves))
         try:
-            hash(program)
-        except TypeError:  # a parameter that is a list or a NumPy array: nothing to recognise it by
+            shell, arrays = taken_apart(self)
+        except TypeError:  # a parameter with nothing to recognise it by
             return method(self, *arguments)
-        return _run(program, arrays, arguments)
+        if not all(isinstance(x, jax.Array) for x in arrays):  # NumPy's may be there to be looked at
+            return method(self, *arguments)
+        return _run(method, shell, arrays, arguments)
 
     return call
 
 
-@functools.partial(jax.jit, static_argnums=0, inline=True)
-def _run(program: _Program, arrays: tuple[jax.Array, ...], arguments: tuple[Any, ...]) -> Any:
-    rest = iter(arrays)
-    leaves = [next(rest) if x is _Array else x for x in program.leaves]
-    return program.method(jax.tree.unflatten(program.tree, leaves), *arguments)
+@functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
+def _run(method: Callable[..., Any], shell: Shell, arrays: tuple[jax.Array, ...], arguments: tuple[Any, ...]) -> Any:
+    return method(shell.filled(arrays), *arguments)

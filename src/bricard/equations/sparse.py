@@ -17,7 +17,8 @@ from jaxtyping import Array, Bool, Float
 from bricard.equations.band import Band
 from bricard.equations.pattern import Pattern, index_lists, pick, sharing, sums
 from bricard.equations.problem import applied_force, unit_columns, unit_rows
-from bricard.system import Scalar, System, Vector, remembered
+from bricard.system import Scalar, System, Vector
+from bricard.tracing import remembered
 
 SMALLEST = 12
 """With fewer velocities, dense matrices are faster."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bricard.gallery.example import Example
-from bricard.gallery.moving import Coordinates, mechanism_example
+from bricard.gallery.moving import ALWAYS_REDUNDANT, Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
 from bricard.mechanism.shapes import rotation_about
 
@@ -48,4 +48,5 @@ def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Exampl
         source="G. T. Bennett, A new mechanism, Engineering 76 (1903)",
         t_end=2.0,
         rates={"B": 3.0},
+        settings=ALWAYS_REDUNDANT,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bricard.gallery.example import Example
-from bricard.gallery.moving import Coordinates, mechanism_example
+from bricard.gallery.moving import ALWAYS_REDUNDANT, Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
 
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, -1, 0], [1, -1, 1], [0, -1, 1], [0, 0, 1.0]])
@@ -31,4 +31,5 @@ def bricard(coordinates: Coordinates = "relative", width: float | None = None) -
         title="Bricard's linkage: redundant all the time, and it moves",
         source="IFToMM library of computational benchmark problems, A04; R. Bricard, 1897",
         t_end=10.0,
+        settings=ALWAYS_REDUNDANT,
     )

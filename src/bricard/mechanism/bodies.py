@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.mechanism.base import MechanismSystem
-from bricard.system import remembered
+from bricard.tracing import remembered
 
 
 class BodyCoordinates(MechanismSystem):

@@ -20,7 +20,8 @@ from bricard.mechanism.frames import Placement
 from bricard.mechanism.model import Model
 from bricard.mechanism.tree import Link, Tree, spanning_tree
 from bricard.spatial import cross, quaternion_from_matrix, quaternion_rate, rotation_matrix, turn_matrix
-from bricard.system import Vector, remembered
+from bricard.system import Vector
+from bricard.tracing import remembered
 
 
 class Relative(MechanismSystem):

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
+from bricard.tracing import remembered
 
 Memory = Any
 """A pytree of float arrays: integrals, estimates, held values; empty for a controller that needs none."""
@@ -118,7 +119,8 @@ def make_controller(system: System, u: Any, controller: Any, subject: str = "sim
     if u is not None and controller is not None:
         raise ModelError(subject, ["give either `u` or `controller`, not both"])
     if u is None and controller is None:
-        return ConstantInput(jnp.zeros(system.nu))
+        with jax.ensure_compile_time_eval():  # a number even under `jit`, since it is kept
+            return remembered(system, "no input", lambda: ConstantInput(jnp.zeros(system.nu)))
     if u is not None and not callable(u):
         return ConstantInput(system.vector(u, "u"))
     name = "controller" if u is None else "u"

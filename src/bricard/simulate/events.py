@@ -130,14 +130,10 @@ def integrate_with_contacts(
     taken, rejected = int(progress.taken), int(progress.rejected)
     stats = {"num_steps": taken, "num_accepted_steps": taken - rejected, "num_rejected_steps": rejected}
     failed: Any = diffrax.RESULTS.event_occurred
-    integration = Integration(
-        jnp.where(reached, times, jnp.inf),
-        states,
-        progress.t,
-        progress.y,
-        progress.result if failure is None else failed,
-        stats,
-    )
+    result = progress.result if failure is None else failed
+    finished = result == diffrax.RESULTS.successful
+    times = jnp.where(reached, times, jnp.inf)
+    integration = Integration(times, states, progress.t, progress.y, result, finished, stats)
     return ContactRun(integration, jax.tree.map(jnp.asarray, modes), tuple(run.events), failure)
 
 

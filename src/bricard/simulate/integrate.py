@@ -6,10 +6,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from bricard.equations.problem import equilibrate
 from bricard.equations.route import Route
@@ -22,6 +21,7 @@ from bricard.simulate.stabilize import Project, Stabilization
 from bricard.simulate.steps import Steps
 from bricard.simulate.touching import problem_with_friction
 from bricard.system import Scalar, System, Vector
+from bricard.tracing import compiled
 
 NORMAL_ERROR_WEIGHT = 1e-3
 """How much the error across the constraints counts in the choice of steps, against the error along them."""
@@ -143,10 +143,11 @@ class Integration(NamedTuple):
     last_t: Float[Array, ""]
     last: State
     result: diffrax.RESULTS
+    finished: Bool[Array, ""]
     stats: dict[str, Any]
 
 
-@eqx.filter_jit
+@compiled
 def integrate(
     system: System,
     start: Start,
@@ -186,4 +187,6 @@ def integrate(
     )
     (t, last_t), (states, last) = solution.ts, solution.ys  # pyright: ignore[reportGeneralTypeIssues]
     states = jax.lax.map(lambda at: setting.sample(at[0], setting.project(*at)), (t, states))
-    return Integration(t, states, last_t[0], jax.tree.map(lambda x: x[0], last), solution.result, solution.stats)
+    finished = solution.result == diffrax.RESULTS.successful
+    last = jax.tree.map(lambda x: x[0], last)
+    return Integration(t, states, last_t[0], last, solution.result, finished, solution.stats)

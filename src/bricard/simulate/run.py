@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from bricard.equations.dynamics import refuse_undetermined
 from bricard.equations.multipliers import Multipliers
 from bricard.equations.problem import equilibrate, row_variation, state_problem
-from bricard.equations.proximal import Proximal
+from bricard.equations.proximal import DEFAULT
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
 from bricard.equations.scaled import ScaledMatrices, scaled_matrices
@@ -29,11 +29,14 @@ from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
 from bricard.simulate.integrate import Integration, Start, integrate
 from bricard.simulate.sampling import Sampled
-from bricard.simulate.solver import SSPRK104, ShortDopri8
+from bricard.simulate.solver import ShortDopri8
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.steps import Steps
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector, VectorLike
+from bricard.tracing import compiled, remembered
+
+FORWARD, NO_METER = diffrax.ForwardMode(), diffrax.NoProgressMeter()
 
 STRUCTURE_TOLERANCE = 1e-9
 """The structure of a large system is found by trial; if it misses more than this at a saved state, it is not used."""
@@ -51,7 +54,7 @@ def simulate(
     u: VectorLike | Callable[..., Any] | None = None,
     controller: Controller | Callable[..., Any] | None = None,
     contacts: Unilateral | Sequence[Any] = (),
-    method: Route = Proximal(),  # noqa: B008 (immutable)
+    method: Route = DEFAULT,
     stabilization: Stabilization = Project(),  # noqa: B008 (immutable)
     solver: diffrax.AbstractSolver = diffrax.Dopri8(),  # noqa: B008 (immutable)
     rtol: ArrayLike = 1e-10,
@@ -82,30 +85,29 @@ def simulate(
     """
     name = type(system).__name__
     q, v = system.vector(q, "q"), system.vector(v, "v")
-    with jax.ensure_compile_time_eval():  # numbers stay numbers under `jit`: digital controllers count on them
-        times = _save_times(name, t0, t_end, save)
+    times = _save_times(name, t0, t_end, save)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
     controller = make_controller(system, u, controller)
     touching = checked_contacts(system, contacts)
     if touching:
         _check_contact_run(name, (system, q, v, times, controller, touching), dt, adjoint, progress)
-        adjoint = diffrax.ForwardMode()
+        adjoint = FORWARD
+    known = is_concrete(system, q, v, times)
     if adjoint is None:
         # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
-        seen = is_concrete(system, q, v, times, controller) and not _may_hide_values(controller)
-        adjoint = diffrax.ForwardMode() if seen else diffrax.RecursiveCheckpointAdjoint()
-    stops = None
+        seen = known and is_concrete(controller) and not _may_hide_values(controller)
+        adjoint = FORWARD if seen else diffrax.RecursiveCheckpointAdjoint()
+    stops: Any = None
     if isinstance(controller, Sampled):
         samples, times = controller.times(times)
-        stops = jnp.asarray(np.union1d(times, samples))
+        stops = np.union1d(times, samples)
         _check_step_fits(name, controller, dt)
-    known = np.asarray(times) if is_concrete(times) else times  # NumPy is faster for single numbers
-    first, span = jnp.asarray(known[0]), known[-1] - known[0]
+    first, span = times[0], times[-1] - times[0]
     structure = None
-    if not touching and is_concrete(system, q, first) and _may_use_structure(method, stabilization):
+    if not touching and known and _may_use_structure(method, stabilization):
         structure = find_structure(system, q, first)
     start, quality = _start(system, q, v, first, stabilization, structure)
-    if is_concrete(start):
+    if known:
         _check_start(system, q, v, stabilization, quality)
         if is_concrete(controller):
             controller.check(first, q, v)
@@ -114,16 +116,18 @@ def simulate(
         "method": method,
         "stabilization": stabilization,
         "solver": _prepared(
-            _shortened(solver, stabilization) if dt is None else solver,
-            adjoint,
-            (rtol, atol) if touching or dt is not None else None,
+            solver,
+            short=dt is None and isinstance(stabilization, Project),
+            adjoint=adjoint,
+            tolerances=(rtol, atol) if touching or dt is not None else None,
         ),
         "steps": _steps(solver, rtol, atol, dt, span),
-        "dt": jnp.asarray(1e-4 * span if dt is None else dt, dtype=float),
+        "dt": _numbers(1e-4 * span if dt is None else dt),
         "max_steps": max_steps,
     }
     modes, events, failure = None, (), None
     if touching:
+        times, stops, how["dt"] = jax.tree.map(jnp.asarray, (times, stops, how["dt"]))
         run, modes, events, failure = integrate_with_contacts(
             system, touching, q, v, times, stops=stops, max_events=max_events, **how
         )
@@ -153,7 +157,7 @@ def simulate(
             **({"rtol": f"{rtol}", "atol": f"{atol}"} if dt is None else {"dt": f"{dt}"}),
         },
     )
-    if not is_concrete(trajectory) or bool(run.result == diffrax.RESULTS.successful):
+    if not is_concrete(run) or bool(run.finished):
         return trajectory
     reason = failure or _reason(system, method, controller, run)
     trajectory = dataclasses.replace(_what_there_is(trajectory, run), failure=reason)
@@ -164,7 +168,8 @@ def simulate(
 
 def _may_use_structure(method: Route, stabilization: Stabilization) -> bool:
     """Large systems are solved by their structure in place of the default route, not of one that was asked for."""
-    return method == Proximal() and isinstance(stabilization, Project) and stabilization.metric == "mass"
+    is_default = method is DEFAULT or method == DEFAULT
+    return is_default and isinstance(stabilization, Project) and stabilization.metric == "mass"
 
 
 def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any, progress: Any) -> None:
@@ -181,18 +186,23 @@ def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any, progress: 
         raise ModelError(name, problems)
 
 
-def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]:
-    """The times to keep, always from `t0` to `t_end`."""
+def _numbers(value: Any) -> Any:
+    """An array, of NumPy if it can be: it is faster, and numbers stay numbers under `jit`."""
+    return (np if is_concrete(value) else jnp).asarray(value, dtype=float)
+
+
+def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Any:
+    """The times to keep, always from `t0` to `t_end`; numbers stay numbers under `jit`: digital controllers need it."""
     if is_concrete(t0, t_end) and not (np.isfinite(t0) and np.isfinite(t_end) and t_end > t0):
         raise ModelError(name, [f"t_end must be after the start at t = {t0:g} s, not {t_end}"])
     if isinstance(save, (int, np.integer)):
         if save < 2:
             raise ModelError(name, [f"save: at least 2 states (the first and the last), not {save}"])
         linspace = np.linspace if is_concrete(t0, t_end) else jnp.linspace
-        return jnp.asarray(linspace(t0, t_end, int(save)), dtype=float)
+        return linspace(t0, t_end, int(save), dtype=float)
     known = is_concrete(save, t0, t_end)
     try:
-        times = (np if known else jnp).asarray(save, dtype=float)
+        times = _numbers(save)
         if times.ndim != 1 or times.shape[0] < 1:
             raise ValueError("no list")
     except (TypeError, ValueError) as error:
@@ -204,7 +214,7 @@ def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Float[Array, " k"]
             raise ModelError(name, [f"save: times must lie between {t0:g} and {t_end:g} s"])
         ends = [x for x in (t0,) if times[0] > x], [x for x in (t_end,) if times[-1] < x]
         times = np.concatenate([np.array(ends[0], float), times, np.array(ends[1], float)])
-    return jnp.asarray(times)
+    return times
 
 
 def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) -> None:
@@ -231,7 +241,7 @@ class _Quality(NamedTuple):
     residuals: tuple[Float[Array, " m"], Float[Array, " m"]]
 
 
-@eqx.filter_jit
+@compiled
 def _start(
     system: System, q: Vector, v: Vector, t: Scalar, stabilization: Stabilization, structure: Structure | None
 ) -> tuple[Start, _Quality]:
@@ -263,23 +273,26 @@ def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilizat
     )
 
 
-def _shortened(solver: diffrax.AbstractSolver, stabilization: Stabilization) -> diffrax.AbstractSolver:
-    """Without evaluations that a projected step does not use."""
-    projects = isinstance(stabilization, Project)
-    return ShortDopri8(scan_kind=solver.scan_kind) if projects and type(solver) is diffrax.Dopri8 else solver
+def _prepared(solver: Any, short: bool, adjoint: Any, tolerances: tuple[Any, Any] | None) -> Any:
+    """What diffrax does to a solver itself, unless it is wrapped: loops that suit the adjoint, tolerances.
 
-
-def _prepared(solver: diffrax.AbstractSolver, adjoint: Any, tolerances: tuple[Any, Any] | None) -> Any:
-    """What diffrax does to a solver itself, unless it is wrapped: loops that suit the adjoint, tolerances."""
+    `short`: without evaluations that a projected step does not use.
+    """
     kind = {diffrax.ForwardMode: "lax", diffrax.DirectAdjoint: "bounded"}.get(type(adjoint))
-    if kind is not None and getattr(solver, "scan_kind", "") is None:
-        solver = eqx.tree_at(lambda s: s.scan_kind, solver, kind, is_leaf=lambda x: x is None)
-    if tolerances is not None and isinstance(solver, diffrax.AbstractImplicitSolver):
+
+    def with_loops() -> Any:
+        chosen = ShortDopri8(scan_kind=solver.scan_kind) if short and type(solver) is diffrax.Dopri8 else solver
+        if kind is None or getattr(chosen, "scan_kind", "") is not None:
+            return chosen
+        return eqx.tree_at(lambda s: s.scan_kind, chosen, kind, is_leaf=lambda x: x is None)
+
+    prepared = remembered(solver, f"for loops of kind {kind}{', short' if short else ''}", with_loops)
+    if tolerances is not None and isinstance(prepared, diffrax.AbstractImplicitSolver):
         # With fixed steps there is no step size controller to take the tolerances of implicit equations from.
         finder: Any = diffrax.VeryChord
         rtol, atol = (jnp.asarray(x, float) for x in tolerances)
-        solver = eqx.tree_at(lambda s: s.root_finder, solver, finder(rtol=rtol, atol=atol))
-    return solver
+        prepared = eqx.tree_at(lambda s: s.root_finder, prepared, finder(rtol=rtol, atol=atol))
+    return prepared
 
 
 def _may_hide_values(controller: Controller) -> bool:
@@ -299,15 +312,12 @@ def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:
 def _steps(
     solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike, dt: ArrayLike | None, span: ArrayLike
 ) -> Steps:
-    stack = np.array if is_concrete(rtol, atol, span) else jnp.array
-    # At the limit of stability errors are small until they are not: there every second long step would be rejected.
-    growth = 1.2 if isinstance(solver, SSPRK104) else 10.0
-    return Steps(jnp.asarray(stack([rtol, atol, 1e-13 * span]), dtype=float), adapt=dt is None, growth=growth)
+    return Steps(_numbers([rtol, atol, 1e-13 * span]), adapt=dt is None, growth=getattr(solver, "growth", 10.0))
 
 
 def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractProgressMeter:
     if isinstance(progress, bool):
-        return diffrax.TextProgressMeter() if progress else diffrax.NoProgressMeter()
+        return diffrax.TextProgressMeter() if progress else NO_METER
     return progress
 
 

@@ -92,7 +92,7 @@ class Sampled(Controller):
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> dict[str, Array]:
         return self.controller.signals(t, q, v, memory.inner)
 
-    def times(self, saved: Float[Array, " k"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
+    def times(self, saved: Float[Array | np.ndarray, " k"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " k"]]:
         """The sampling instants of a run, and the times to be saved with those next to an instant moved onto it."""
         if not is_concrete(self.period, saved):
             raise ModelError(
@@ -103,6 +103,4 @@ class Sampled(Controller):
         instants = times[0] + period * np.arange(1, int(np.floor(count[-1] + ON_SAMPLE)) + 1)
         nearest = np.round(count)
         on = (np.abs(count - nearest) < ON_SAMPLE) & (nearest > 0)
-        times = np.where(on, times[0] + period * nearest, times)
-        with jax.ensure_compile_time_eval():
-            return jnp.asarray(instants), jnp.asarray(times)
+        return instants, np.where(on, times[0] + period * nearest, times)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import diffrax
 import jax
@@ -110,6 +110,9 @@ class SSPRK104(diffrax.AbstractERK):
 
     tableau = _ten_stages()  # pyright: ignore[reportAssignmentType]
     interpolation_cls = diffrax.ThirdOrderHermitePolynomialInterpolation.from_k  # pyright: ignore[reportAssignmentType]
+    growth: ClassVar[float] = 1.2
+    """How many times longer the next step may be: at the limit of stability errors are small until they are not, and
+    every second long step would be rejected."""
 
     def order(self, terms: Any) -> int:
         """Of a step; the error estimate is of order 3."""

@@ -8,13 +8,14 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 
 class Steps(eqx.Module):
     """Tolerances, from which compiled programs make the controller that diffrax wants."""
 
-    numbers: Float[Array, " 3"]
+    numbers: Float[Array | np.ndarray, " 3"]
     """Relative and absolute tolerance, and the shortest step (s)."""
     adapt: bool = eqx.field(static=True)
     """Otherwise all steps are equally long."""

@@ -67,6 +67,10 @@ class Touching(System):
         return self.system.has_chart
 
     @property
+    def weakest_constraint(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.weakest_constraint
+
+    @property
     def nu(self):
         return self.system.nu
 
