@@ -54,7 +54,7 @@ class System(eqx.Module):
     """Names of the constraint rows, holonomic ones first; `constraint 0`, … if not given."""
     inputs: ClassVar[tuple[str, ...] | None] = None
     """Names of the entries of `u`; `u0`, … if not given."""
-    weakest_constraint: ClassVar[float] = 1e-9
+    weakest_constraint: ClassVar[float] = 1e-10
     """Combinations of constraints far weaker than this get no force from the default route: see `Proximal.mu`."""
 
     def __init_subclass__(cls, **kwargs: Any):

@@ -13,9 +13,6 @@ from bricard.equations.sparse import Matrices, Saddle, Structure, matrices
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
 
-MU = 1e-10
-"""Combinations of constraints far weaker than this are left as they are, see `Proximal`."""
-
 
 class Project(eqx.Module):
     """Put every accepted step and every saved state back onto the constraints, in position and velocity.
@@ -75,7 +72,7 @@ class Correction:
         self.factor = Factor(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
         self.half = self.factor.whiten(scaled.T)
         # One sweep is enough: `project` repeats the correction with what is left anyway.
-        self.gram = Gram(self.half, MU, sweeps=1)
+        self.gram = Gram(self.half, System.weakest_constraint, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
@@ -91,7 +88,7 @@ class SparseCorrection:
 
     def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"]):
         self.pattern, self.entries = structure.matrix, at.matrix
-        self.saddle = Saddle(structure, at, variation, MU, sweeps=1)
+        self.saddle = Saddle(structure, at, variation, System.weakest_constraint, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
