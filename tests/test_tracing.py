@@ -1,4 +1,4 @@
-"""Methods traced once: the same values, derivatives and batches, with less tracing."""
+"""Methods traced once and functions compiled once: the same values, derivatives and batches, with less work."""
 
 import copy
 import pickle
@@ -141,7 +141,6 @@ def test_functions_are_compiled_once_for_all_numbers():
 
 
 def test_what_was_found_out_is_not_copied():
-
     system = br.gallery.load("slider-crank").system
     br.simulate(system, [0.0, 0.0], [1.0, -2.0], 0.01, save=2)
     for other in (copy.deepcopy(system), pickle.loads(pickle.dumps(system))):

@@ -15,7 +15,7 @@ from bricard.equations.metric import acting_projector
 from bricard.equations.multipliers import Multipliers
 from bricard.equations.penalty import AugmentedLagrangian, Penalty
 from bricard.equations.problem import Problem, equilibrate, state_problem
-from bricard.equations.proximal import Proximal
+from bricard.equations.proximal import DEFAULT
 from bricard.equations.rank import determinate, null_basis, pinv, subspaces
 from bricard.equations.route import Route
 from bricard.equations.scaled import ScaledMatrices, scaled_matrices
@@ -85,7 +85,7 @@ def forward_dynamics(
     v: VectorLike,
     u: VectorLike | None = None,
     t: ArrayLike = 0.0,
-    method: Route = Proximal(),  # noqa: B008 (immutable)
+    method: Route = DEFAULT,
 ) -> Dynamics:
     """Which acceleration and constraint forces follow from a state and inputs?
 

@@ -35,12 +35,13 @@ class Proximal(Route):
 
 
 DEFAULT = Proximal()
+"""The route that is taken unless another is asked for."""
 
 
 class Gram:
     """A factorised Gram matrix `halfᵀ half` for several right sides, solved where it is not zero."""
 
-    def __init__(self, half: Float[Array, "n m"], mu: float, sweeps: int = 2):
+    def __init__(self, half: Float[Array, "n m"], mu: float, sweeps: int = DEFAULT.sweeps):
         self.matrix = half.T @ half
         self.sweeps = sweeps
         self.factor = Factor(self.matrix + mu * jnp.eye(self.matrix.shape[0]))
