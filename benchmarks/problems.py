@@ -133,7 +133,7 @@ def andrews() -> Problem:
         axes=(0, 1),
         gallery="andrews",
         parameters={"beta": r["q0"][0]},
-        track=lambda system, q: system.chains(q)["F"],
+        track=lambda system, q: system.points(q)[12],
     )
 
 

@@ -20,6 +20,14 @@ _TEST_SET_START = (
     -0.222668390165885884674473185609,
     1.23054744454982119249735015568,
 )
+K1, K2, K3, K4, K5, K6, K7 = range(7)
+ALONG, ACROSS = range(2)
+TURNS = np.zeros((7, 7))
+"""Which coordinates add up to the angle of each body."""
+for _body, _names in enumerate(((0,), (0, 1), (2,), (3, 4), (4,), (5, 6), (6,))):
+    TURNS[_body, _names] = 1.0
+ENDS, CENTRES, D = slice(0, 4), slice(4, 11), 11
+"""Which of the points in `Andrews.points` is which."""
 
 
 class Andrews(System):
@@ -117,86 +125,78 @@ class Andrews(System):
     constraint_names = ("K3 at E x", "K3 at E y", "K4 at E x", "K4 at E y", "K6 at E x", "K6 at E y")
     inputs = ("drive torque",)
 
-    def chains(self, q):
-        """Points (m) on the four ways to E: K1 and K2 from O, K3 from B, K5 and K4 from A, K7 and K6 from A."""
-        beta, theta, gamma, phi, delta, omega, epsilon = q
-        a, b = jnp.array([self.xa, self.ya]), jnp.array([self.xb, self.yb])
-        crank, rod = _along(beta), -_along(beta + theta)
-        arm, across = _from_below(gamma), _along(gamma)
-        knee_g, link_g = _along(delta), _from_below(phi + delta)
-        knee_h, link_h = _from_below(epsilon), _along(omega + epsilon)
-        f = self.rr * crank
-        g, h = a + self.zt * knee_g, a + self.u * knee_h
-        ends = (
-            f + self.d * rod,
-            b + self.ss * arm,
-            g + self.e * link_g,
-            h + self.zf * link_h,
+    def arms(self):
+        """Where points are on the bodies K1 … K7, as sums of arms that turn with them.
+
+        Ground points (points, 2) to start from, and how far (points, 7) an arm goes along the direction of each body,
+        and across it, a quarter turn further (m).
+        """
+        o, a, b = jnp.zeros(2), jnp.array([self.xa, self.ya]), jnp.array([self.xb, self.yb])
+        f, g, h = {(K1, ALONG): self.rr}, {(K5, ALONG): self.zt}, {(K7, ACROSS): -self.u}
+        points = (
+            (o, f | {(K2, ALONG): -self.d}),  # E
+            (b, {(K3, ACROSS): -self.ss}),
+            (a, g | {(K4, ACROSS): -self.e}),
+            (a, h | {(K6, ALONG): self.zf}),
+            (o, {(K1, ALONG): self.ra}),  # centres of mass
+            (o, f | {(K2, ALONG): -self.da}),
+            (b, {(K3, ALONG): self.sb, (K3, ACROSS): -self.sa}),
+            (a, g | {(K4, ACROSS): self.ea - self.e}),
+            (a, {(K5, ALONG): self.ta, (K5, ACROSS): self.tb}),
+            (a, h | {(K6, ALONG): self.zf - self.fa}),
+            (a, {(K7, ALONG): -self.ub, (K7, ACROSS): -self.ua}),
+            (b, {(K3, ALONG): self.sd, (K3, ACROSS): -self.sc}),  # D, F, G, H
+            (o, f),
+            (a, g),
+            (a, h),
         )
-        centres = (
-            self.ra * crank,
-            f + self.da * rod,
-            b + self.sa * arm + self.sb * across,
-            g + (self.e - self.ea) * link_g,
-            a + self.ta * knee_g + self.tb * _left(knee_g),
-            h + (self.zf - self.fa) * link_h,
-            a + self.ua * knee_h - self.ub * _left(knee_h),
-        )
-        d = b + self.sc * arm + self.sd * across
-        return {"ends": jnp.stack(ends), "centres": jnp.stack(centres), "D": d, "F": f, "G": g, "H": h}
+        where = [(way, point, body) for point, (_, arms) in enumerate(points) for body, way in arms]
+        lengths = jnp.stack([length for _, arms in points for length in arms.values()])
+        along, across = jnp.zeros((2, len(points), 7)).at[tuple(np.transpose(where))].set(lengths)
+        return jnp.stack([start for start, _ in points]), along, across
+
+    def points(self, q, which=slice(None)):
+        """Points (m) of `arms`: the four ways to the pin E, the seven centres of mass, D, F, G, H."""
+        starts, along, across = (x[which] for x in self.arms())
+        angles = jnp.asarray(TURNS) @ q
+        cos, sin = jnp.cos(angles), jnp.sin(angles)
+        return starts + along @ jnp.stack([cos, sin], axis=1) + across @ jnp.stack([-sin, cos], axis=1)
 
     def kinetic_energy(self, q, v, t):
-        _, velocities = jax.jvp(lambda q: self.chains(q)["centres"], (q,), (v,))
-        beta, theta, gamma, phi, delta, omega, epsilon = v
-        turns = jnp.stack([beta, beta + theta, gamma, phi + delta, delta, omega + epsilon, epsilon])
+        _, velocities = jax.jvp(lambda q: self.points(q, CENTRES), (q,), (v,))
         masses = jnp.array([self.m1, self.m2, self.m3, self.m4, self.m5, self.m6, self.m7])
         inertias = jnp.array([self.I1, self.I2, self.I3, self.I4, self.I5, self.I6, self.I7])
-        return 0.5 * (masses @ jnp.sum(velocities**2, axis=1) + inertias @ turns**2)
+        return 0.5 * (masses @ jnp.sum(velocities**2, axis=1) + inertias @ (jnp.asarray(TURNS) @ v) ** 2)
 
     def potential_energy(self, q, t):
-        span = self.chains(q)["D"] - jnp.array([self.xc, self.yc])
+        span = self.points(q, D) - jnp.array([self.xc, self.yc])
         return 0.5 * self.c0 * (jnp.sqrt(span @ span) - self.l0) ** 2
 
     def constraints(self, q, t):
-        ends = self.chains(q)["ends"]
+        ends = self.points(q, ENDS)
         return (ends[:1] - ends[1:]).ravel()
 
     def input_matrix(self, q, t):
         return jnp.zeros((7, 1)).at[0, 0].set(1.0)
 
     def drawing(self, q, t):
-        at = self.chains(q)
+        points = self.points(q)
+        e, (d, f, g, h) = points[0], points[D:]
         a, b, c = (jnp.array(p) for p in ((self.xa, self.ya), (self.xb, self.yb), (self.xc, self.yc)))
-        e = at["ends"][0]
         return {
-            "crank K1": jnp.stack([jnp.zeros(2), at["F"]]),
-            "rod K2": jnp.stack([at["F"], e]),
-            "arm K3": jnp.stack([b, e, at["D"], b]),
-            "link K4": jnp.stack([e, at["G"]]),
-            "knee K5": jnp.stack([at["G"], a]),
-            "link K6": jnp.stack([e, at["H"]]),
-            "knee K7": jnp.stack([at["H"], a]),
-            "spring": spring(c, at["D"], 0.006),
+            "crank K1": jnp.stack([jnp.zeros(2), f]),
+            "rod K2": jnp.stack([f, e]),
+            "arm K3": jnp.stack([b, e, d, b]),
+            "link K4": jnp.stack([e, g]),
+            "knee K5": jnp.stack([g, a]),
+            "link K6": jnp.stack([e, h]),
+            "knee K7": jnp.stack([h, a]),
+            "spring": spring(c, d, 0.006),
             "A": a[None],
             "B": b[None],
             "C": c[None],
             "O": jnp.zeros((1, 2)),
         }
-
-
-def _along(angle):
-    """Unit vector at `angle` from the x axis."""
-    return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
-
-
-def _from_below(angle):
-    """Unit vector at `angle` from the downward vertical."""
-    return jnp.stack([jnp.sin(angle), -jnp.cos(angle)])
-
-
-def _left(direction):
-    """The direction, a quarter turn further."""
-    return jnp.stack([-direction[1], direction[0]])
 
 
 def andrews(torque: float = 0.033, beta: float = _TEST_SET_START[0], c0: float = 4530.0) -> Example:
