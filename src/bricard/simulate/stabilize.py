@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -53,11 +54,17 @@ class Project(eqx.Module):
         else:
             correction = SparseCorrection(structure, matrices(system, structure, q, t), variation)
         velocity_rows = jnp.zeros(system.n_constraints - system.n_holonomic)
-        for _ in range(self.iterations):
+
+        def closer(q: Vector, _: None) -> tuple[Vector, None]:
             residual = jnp.concatenate([system.constraints(q, t), velocity_rows])
-            q = system.normalize(q - system.qdot(q, correction(residual)))
-        for _ in range(self.iterations):
-            v = v - correction(system.constraint_rate(q, v, t))
+            return system.normalize(q - system.qdot(q, correction(residual))), None
+
+        def slower(v: Vector, _: None) -> tuple[Vector, None]:
+            return v - correction(system.constraint_rate(q, v, t)), None
+
+        # Loops, not copies to compile.
+        q, _ = jax.lax.scan(closer, q, None, length=self.iterations)
+        v, _ = jax.lax.scan(slower, v, None, length=self.iterations)
         return q, v, correction
 
 
