@@ -59,10 +59,15 @@ def assemble(
     return result
 
 
-def residuals(system: System, q: Vector, v: Vector, t: Scalar) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """How far each constraint is from being met, in units of the coordinates: position, then velocity."""
+def residuals(
+    system: System, q: Vector, v: Vector, t: Scalar, variation: Float[Array, "m n"]
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """How far each constraint is from being met, in units of the coordinates: position, then velocity.
+
+    `variation` is that of `row_variation`.
+    """
     matrix = system.constraint_matrix(q, t)
-    rows = scales(jnp.eye(system.nv), matrix, row_variation(system, q, t)).rows
+    rows = scales(jnp.eye(system.nv), matrix, variation).rows
     phi = system.constraints(q, t)
     phi = jnp.concatenate([phi, jnp.zeros(rows.shape[0] - phi.shape[0])])
     return phi / rows, system.constraint_rate(q, v, t) / rows
@@ -97,7 +102,7 @@ def _assemble(system: System, guess: Vector, v: Vector, free_q: Vector, free_v: 
     scaled = matrix * free_v[None, :] / rows[:, None]
     for _ in range(2):
         v = v - pinv(scaled) @ (system.constraint_rate(guess, v, t) / rows)
-    return Assembly(guess, v, *residuals(system, guess, v, t))
+    return Assembly(guess, v, *residuals(system, guess, v, t, row_variation(system, guess, t)))
 
 
 def _velocity_row_sizes(system: System, q: Vector, t: Scalar) -> Float[Array, " m"]:

@@ -14,6 +14,7 @@ from bricard.equations.problem import equilibrate
 from bricard.equations.route import Route
 from bricard.equations.sparse import Structure, sparse_acceleration
 from bricard.simulate.controller import Controller, Memory
+from bricard.simulate.forward import go_forward
 from bricard.simulate.hoist import Hoisted, hoist
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ProjectedSolver
@@ -170,9 +171,17 @@ def integrate(
     y0 = State(start.q, start.v, jnp.zeros(3), controller.start(times[0], start.q, start.v))
     setting = setting.ready(times[0], y0)
 
+    term: Any = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
+    wrapped = ProjectedSolver(solver, saves_ends=steps.adapt)
+    if steps.adapt and isinstance(adjoint, diffrax.ForwardMode) and isinstance(progress, diffrax.NoProgressMeter):
+        run = go_forward(term, wrapped, y0, setting, times if stops is None else stops, steps, dt, max_steps)
+        kept = slice(None) if stops is None else jnp.searchsorted(stops, times)
+        t, states = jax.tree.map(lambda x: x[kept], (run.reached, run.states))
+        finished = run.result == diffrax.RESULTS.successful
+        return Integration(t, states, run.last_t, run.last, run.result, finished, run.stats)
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(vector_field),  # pyright: ignore[reportArgumentType]
-        ProjectedSolver(solver),
+        term,
+        wrapped,
         t0=times[0],
         t1=times[-1],
         dt0=dt,
@@ -186,7 +195,10 @@ def integrate(
         throw=False,
     )
     (t, last_t), (states, last) = solution.ts, solution.ys  # pyright: ignore[reportGeneralTypeIssues]
-    states = jax.lax.map(lambda at: setting.sample(at[0], setting.project(*at)), (t, states))
+    if not steps.adapt:
+        states = jax.lax.map(lambda at: setting.project(*at), (t, states))
+    if isinstance(controller, Sampled):
+        states = jax.lax.map(lambda at: setting.sample(*at), (t, states))
     finished = solution.result == diffrax.RESULTS.successful
     last = jax.tree.map(lambda x: x[0], last)
     return Integration(t, states, last_t[0], last, solution.result, finished, solution.stats)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from bricard.equations.dynamics import refuse_undetermined
 from bricard.equations.multipliers import Multipliers
-from bricard.equations.problem import equilibrate, row_variation, state_problem
+from bricard.equations.problem import equilibrate, state_problem
 from bricard.equations.proximal import DEFAULT
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
@@ -43,6 +43,8 @@ STRUCTURE_TOLERANCE = 1e-9
 
 START_TOLERANCE = 1e-6
 """A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
+ROUNDING = 1e-14
+"""A start that misses them by less, as a part of its coordinates or velocities, is taken as it is."""
 
 
 def simulate(
@@ -106,21 +108,17 @@ def simulate(
     structure = None
     if not touching and known and _may_use_structure(method, stabilization):
         structure = find_structure(system, q, first)
-    start, quality = _start(system, q, v, first, stabilization, structure)
+    quality = _look(system, q, v, first)
     if known:
         _check_start(system, q, v, stabilization, quality)
         if is_concrete(controller):
             controller.check(first, q, v)
+    start = _start(system, q, v, first, stabilization, quality, known)
     how: dict[str, Any] = {
         "controller": controller,
         "method": method,
         "stabilization": stabilization,
-        "solver": _prepared(
-            solver,
-            short=dt is None and isinstance(stabilization, Project),
-            adjoint=adjoint,
-            tolerances=(rtol, atol) if touching or dt is not None else None,
-        ),
+        "solver": _prepared(solver, dt is None and isinstance(stabilization, Project), adjoint, rtol, atol),
         "steps": _steps(solver, rtol, atol, dt, span),
         "dt": _numbers(1e-4 * span if dt is None else dt),
         "max_steps": max_steps,
@@ -133,10 +131,9 @@ def simulate(
         )
     else:
         how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
-        run = integrate(system, start, times, structure=structure, **how)
+        run = integrate(system, start(structure), times, structure=structure, **how)
         if structure is not None and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
-            start, _ = _start(system, q, v, first, stabilization, None)
-            run = integrate(system, start, times, structure=None, **how)
+            run = integrate(system, start(None), times, structure=None, **how)
     trajectory = Trajectory(
         system=system,
         method=method,
@@ -235,29 +232,55 @@ def _check_settings(name: str, method, stabilization, solver, rtol, atol, dt) ->
 
 
 class _Quality(NamedTuple):
-    """What a start is like: its matrices, and what it misses of the constraints, in position and in velocity."""
+    """What a start is like: its matrices, and what it misses."""
 
     matrices: ScaledMatrices
-    residuals: tuple[Float[Array, " m"], Float[Array, " m"]]
+    position: Float[Array, " m"]
+    velocity: Float[Array, " m"]
+    """Misses of the constraints, in units of the coordinates."""
+    chart: Vector
+    """What `System.normalize` would add to the coordinates."""
 
 
 @compiled
-def _start(
-    system: System, q: Vector, v: Vector, t: Scalar, stabilization: Stabilization, structure: Structure | None
-) -> tuple[Start, _Quality]:
+def _look(system: System, q: Vector, v: Vector, t: Scalar) -> _Quality:
     """In one program, since all of it needs the same matrices."""
-    variation = row_variation(system, q, t)
-    quality = _Quality(scaled_matrices(system, q, t), residuals(system, q, v, t))
-    if isinstance(stabilization, Project) and system.n_constraints:
-        q, v, _ = stabilization.project(system, q, v, t, variation, structure)
-    return Start(q, v, variation), quality
+    matrices = scaled_matrices(system, q, t)
+    return _Quality(matrices, *residuals(system, q, v, t, matrices.variation), system.normalize(q) - q)
+
+
+def _start(
+    system: System, q: Vector, v: Vector, t: Any, stabilization: Stabilization, quality: _Quality, known: bool
+) -> Callable[[Structure | None], Start]:
+    """Where the run starts, found with the structure of a large system or without."""
+    as_given = Start(q, v, quality.matrices.variation)
+    if not (isinstance(stabilization, Project) and system.n_constraints) or (known and _is_met(q, v, quality)):
+        return lambda structure: as_given
+    return lambda structure: _put_onto(system, as_given, t, stabilization, structure)
+
+
+@compiled
+def _put_onto(system: System, start: Start, t: Scalar, stabilization: Project, structure: Structure | None) -> Start:
+    """The start on its constraints."""
+    q, v, _ = stabilization.project(system, start.q, start.v, t, start.variation, structure)
+    return start._replace(q=q, v=v)
+
+
+def _is_met(q: Vector, v: Vector, quality: _Quality) -> bool:
+    """Whether a start is as good as one that has been put onto the constraints."""
+    pairs = ((quality.position, q), (quality.chart, q), (quality.velocity, v))
+    return all(_largest(off) <= ROUNDING * (1.0 + _largest(of)) for off, of in pairs)
+
+
+def _largest(x: Any) -> float:
+    return float(np.max(np.abs(np.asarray(x)), initial=0.0))
 
 
 def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilization, quality: _Quality) -> None:
     refuse_undetermined(system, q, quality.matrices)
     if isinstance(stabilization, Baumgarte) or stabilization is None:
         return  # A run that does not promise to stay on the constraints may start beside them.
-    position, velocity = (np.abs(np.asarray(x)) for x in quality.residuals)
+    position, velocity = (np.abs(np.asarray(x)) for x in (quality.position, quality.velocity))
     speed = 1.0 + float(np.max(np.abs(np.asarray(v)), initial=0.0))
     if np.all(position < START_TOLERANCE) and np.all(velocity < START_TOLERANCE * speed):
         return
@@ -273,8 +296,8 @@ def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilizat
     )
 
 
-def _prepared(solver: Any, short: bool, adjoint: Any, tolerances: tuple[Any, Any] | None) -> Any:
-    """What diffrax does to a solver itself, unless it is wrapped: loops that suit the adjoint, tolerances.
+def _prepared(solver: Any, short: bool, adjoint: Any, rtol: Any, atol: Any) -> Any:
+    """What `diffrax.diffeqsolve` does to a solver, unless it is wrapped: loops that suit the adjoint, tolerances.
 
     `short`: without evaluations that a projected step does not use.
     """
@@ -287,10 +310,9 @@ def _prepared(solver: Any, short: bool, adjoint: Any, tolerances: tuple[Any, Any
         return eqx.tree_at(lambda s: s.scan_kind, chosen, kind, is_leaf=lambda x: x is None)
 
     prepared = remembered(solver, f"for loops of kind {kind}{', short' if short else ''}", with_loops)
-    if tolerances is not None and isinstance(prepared, diffrax.AbstractImplicitSolver):
-        # With fixed steps there is no step size controller to take the tolerances of implicit equations from.
+    if isinstance(prepared, diffrax.AbstractImplicitSolver):
         finder: Any = diffrax.VeryChord
-        rtol, atol = (jnp.asarray(x, float) for x in tolerances)
+        rtol, atol = (jnp.asarray(x, float) for x in (rtol, atol))
         prepared = eqx.tree_at(lambda s: s.root_finder, prepared, finder(rtol=rtol, atol=atol))
     return prepared
 

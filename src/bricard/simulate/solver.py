@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,8 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
     """Any diffrax solver, with every step put back onto the constraints before the next one starts from it."""
 
     solver: diffrax.AbstractSolver  # pyright: ignore[reportIncompatibleVariableOverride]
+    saves_ends: bool = eqx.field(static=True, default=True)
+    """Whether states are saved at the ends of steps only: they are on the constraints, what is interpolated is not."""
 
     @property
     def term_structure(self):  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -24,7 +27,7 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
 
     @property
     def interpolation_cls(self):  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.solver.interpolation_cls
+        return diffrax.LocalLinearInterpolation if self.saves_ends else self.solver.interpolation_cls
 
     @property
     def term_compatible_contr_kwargs(self):  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -57,6 +60,8 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
         jumped = made_jump | isinstance(args.stabilization, Project) | isinstance(args.controller, Sampled)
         y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, jumped)
         y1, error = args.project_step(t1, y1, error)
+        if self.saves_ends:
+            dense = {"y0": y0, "y1": y1}
         y1 = args.sample(t1, y1)  # of a step that is not accepted after all, nothing remains
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(y1)]))
         if error is not None:
@@ -75,18 +80,12 @@ _WHOLE = diffrax.Dopri8.tableau
 class ShortDopri8(diffrax.Dopri8):
     """Without its last stage, an evaluation at the end of a step for the next one to start with.
 
-    After a projection that is of no use. It interpolates, too, so that runs that do must keep it.
+    After a projection that is of no use. It also serves to interpolate, so that runs that do must keep it.
     """
 
     tableau = diffrax.ButcherTableau(  # pyright: ignore[reportAssignmentType]
         c=_WHOLE.c[:-1], b_sol=_WHOLE.b_sol[:-1], b_error=_WHOLE.b_error[:-1], a_lower=_WHOLE.a_lower[:-1]
     )
-
-    @staticmethod
-    def interpolation_cls(*, t0, t1, y0, y1, k):  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Right at both ends of a step only."""
-        del k
-        return diffrax.LocalLinearInterpolation(t0=t0, t1=t1, y0=y0, y1=y1)
 
 
 def _ten_stages() -> diffrax.ButcherTableau:

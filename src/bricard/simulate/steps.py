@@ -24,10 +24,14 @@ class Steps(eqx.Module):
 
     def controller(self, stops: Float[Array, " s"]) -> diffrax.AbstractStepSizeController:
         """Steps that adapt end at `stops`: a solver interpolates far less accurately than it steps."""
-        if not self.adapt:
-            return diffrax.ConstantStepSize()
+        return (
+            diffrax.ClipStepSizeController(self.adaptive(), step_ts=stops) if self.adapt else diffrax.ConstantStepSize()
+        )
+
+    def adaptive(self) -> diffrax.PIDController:
+        """Steps as the error allows."""
         rtol, atol, shortest = self.numbers
-        adaptive = _Adaptive(  # pyright: ignore[reportCallIssue]
+        return _Adaptive(  # pyright: ignore[reportCallIssue]
             rtol=rtol,
             atol=atol,
             pcoeff=0.2,  # with these, half as many steps are rejected as by the size of the last error alone
@@ -37,7 +41,6 @@ class Steps(eqx.Module):
             force_dtmin=False,
             norm=_state_norm,
         )
-        return diffrax.ClipStepSizeController(adaptive, step_ts=stops)
 
 
 class _Adaptive(diffrax.PIDController):
