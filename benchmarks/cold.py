@@ -37,7 +37,6 @@ def measure(quick: bool = False) -> dict[str, Any]:
             "JAX_COMPILATION_CACHE_DIR": cache,
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-            "EQX_ON_ERROR": "nan",  # see docs/performance.md: programs with checks cannot be kept
         }
         for label in ("cold", *["warm"] * (1 if quick else 3)):
             start, before = time.perf_counter(), _children()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -155,7 +157,7 @@ class Andrews(System):
         along, across = jnp.zeros((2, len(points), 7)).at[tuple(np.transpose(where))].set(lengths)
         return jnp.stack([start for start, _ in points]), along, across
 
-    def points(self, q, which=slice(None)):
+    def points(self, q, which: Any = slice(None)):
         """Points (m) of `arms`: the four ways to the pin E, the seven centres of mass, D, F, G, H."""
         starts, along, across = (x[which] for x in self.arms())
         angles = jnp.asarray(TURNS) @ q

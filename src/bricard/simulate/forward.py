@@ -65,7 +65,8 @@ def go_forward(
     `term`, `solver`, `args` are those of `diffrax.diffeqsolve`.
     """
     good: Any = diffrax.RESULTS.successful
-    control, order = steps.adaptive(), solver.error_order(term)
+    control = steps.adaptive()
+    order: Any = solver.error_order(term)
     t, end = stops[0], stops[-1]
     zero = jnp.zeros((), dtype=int)
     start = _Loop(
@@ -90,9 +91,10 @@ def go_forward(
         t1 = jnp.where(to_stop, stop, loop.t + loop.step)
         y1, error, _, solver_state, solved = solver.step(term, loop.t, t1, loop.y, args, loop.solver_state, False)
         error = jax.tree.map(lambda x: jnp.where(jnp.isnan(x), jnp.inf, x), error)
-        keep, next_t0, next_t1, _, control_state, controlled = control.adapt_step_size(
+        kept, next_t0, next_t1, _, control_state, controlled = control.adapt_step_size(
             loop.t, t1, loop.y, y1, args, error, order, loop.control_state
         )
+        keep = jnp.asarray(kept)
         # The error of a step that was cut short says little about the next.
         cut = keep & to_stop & (t1 - loop.t < loop.step)
         step = next_t1 - next_t0
