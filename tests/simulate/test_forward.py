@@ -13,27 +13,27 @@ from bricard.simulate.steps import Steps
 
 TERM = diffrax.ODETerm(lambda t, y, k: State(y.v, -k * y.q, jnp.zeros(3), jnp.zeros(0)))
 START = State(jnp.array([1.0]), jnp.zeros(1), jnp.zeros(3), jnp.zeros(0))
-STOPS = jnp.array([0.0, 0.3, 0.3001, 2.0, 5.0])
+TIMES = jnp.array([0.0, 0.3, 0.3001, 2.0, 5.0])
 
 
-def run(stops=STOPS, max_steps=1000, tolerance=1e-9, first=1e-3, k=1.0, solver=None):
+def run(times=TIMES, stops=None, max_steps=1000, tolerance=1e-9, first=1e-3, k=1.0, solver=None):
     steps = Steps(jnp.array([tolerance, tolerance, 1e-12]), adapt=True)
     solver = solver or diffrax.Tsit5(scan_kind="lax")
-    return go_forward(TERM, solver, START, k, stops, steps, jnp.asarray(first), max_steps)
+    return go_forward(TERM, solver, START, k, times, stops, steps, jnp.asarray(first), max_steps)
 
 
-def test_it_ends_at_every_stop():
+def test_it_ends_at_every_time():
     found = run()
-    np.testing.assert_array_equal(found.reached, STOPS)
-    np.testing.assert_allclose(found.states.q[:, 0], np.cos(STOPS), rtol=0, atol=1e-7)
-    assert float(found.last_t) == float(STOPS[-1])
+    np.testing.assert_array_equal(found.t, TIMES)
+    np.testing.assert_allclose(found.states.q[:, 0], np.cos(TIMES), rtol=0, atol=1e-7)
+    assert float(found.last_t) == float(TIMES[-1])
     np.testing.assert_array_equal(found.last.q, found.states.q[-1])
     assert found.result == diffrax.RESULTS.successful
 
 
 def test_it_takes_the_steps_of_diffrax():
     """Without stops on the way, both do the same."""
-    ends = STOPS[jnp.array([0, -1])]
+    ends = TIMES[jnp.array([0, -1])]
     found = run(ends)
     expected = diffrax.diffeqsolve(
         TERM,
@@ -54,11 +54,19 @@ def test_a_stop_on_the_way_does_not_slow_it_down():
     assert int(with_stop.stats["num_steps"]) <= int(without.stats["num_steps"]) + 2
 
 
+def test_only_what_is_asked_for_is_saved():
+    """However many times steps must end at."""
+    found = run(stops=jnp.union1d(TIMES, jnp.linspace(0.0, 5.0, 101)))
+    np.testing.assert_array_equal(found.t, TIMES)
+    np.testing.assert_allclose(found.states.q[:, 0], np.cos(TIMES), rtol=0, atol=1e-7)
+    assert 100 <= int(found.stats["num_steps"]) <= 130
+
+
 def test_steps_run_out():
     found = run(max_steps=5)
     assert found.result == diffrax.RESULTS.max_steps_reached
     assert int(found.stats["num_steps"]) == 5
-    reached = np.isfinite(found.reached)
+    reached = np.isfinite(found.t)
     assert not reached[-1]
     np.testing.assert_array_equal(np.isfinite(found.states.q[:, 0]), reached)
     assert 0.0 < float(found.last_t) < 5.0
@@ -67,7 +75,7 @@ def test_steps_run_out():
 def test_too_long_a_first_step_is_rejected():
     found = run(first=4.0)
     assert int(found.stats["num_rejected_steps"]) > 0
-    np.testing.assert_allclose(found.states.q[:, 0], np.cos(STOPS), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(found.states.q[:, 0], np.cos(TIMES), rtol=0, atol=1e-7)
 
 
 def test_derivatives_and_batches():

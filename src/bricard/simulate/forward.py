@@ -19,12 +19,11 @@ NEARLY = 1.01
 
 
 class Run(NamedTuple):
-    """How far a run came, and what was saved on the way: entries of stops that were not reached are not finite."""
+    """How far a run came, and what was saved on the way: entries that were not reached are not finite."""
 
-    reached: Float[Array, " s"]
-    """The stops (s)."""
+    t: Float[Array, " k"]
     states: Any
-    """There, along the first axis."""
+    """At `t`, along the first axis."""
     last_t: Float[Array, ""]
     last: Any
     result: diffrax.RESULTS
@@ -38,7 +37,7 @@ class _Loop(NamedTuple):
     t: Float[Array, ""]
     y: Any
     saved: Any
-    """At the stops; that of the next one is written over until it is reached."""
+    """Along the first axis; the next one is written over until its time has come."""
     next: Int[Array, ""]
     """The stop that is next."""
     taken: Int[Array, ""]
@@ -55,24 +54,28 @@ def go_forward(
     solver: diffrax.AbstractSolver,
     y: Any,
     args: Any,
-    stops: Float[Array, " s"],
+    times: Float[Array, " k"],
+    stops: Float[Array, " s"] | None,
     steps: Steps,
     first: Float[Array, ""],
     max_steps: int,
 ) -> Run:
-    """From `y` at the first of `stops` (s) to the last, with a step that ends at each; the first one tried is `first`.
+    """From `y` at the first of `times` (s) to the last, saving at each; the first step that is tried is `first` (s).
 
-    `term`, `solver`, `args` are those of `diffrax.diffeqsolve`.
+    Steps end at `times`; if `stops` are given, at these, which `times` are among. `term`, `solver`, `args` are those
+    of `diffrax.diffeqsolve`.
     """
     good: Any = diffrax.RESULTS.successful
     control = steps.adaptive()
     order: Any = solver.error_order(term)
-    t, end = stops[0], stops[-1]
+    t, end = times[0], times[-1]
+    rows = jnp.arange(times.shape[0]) if stops is None else jnp.searchsorted(times, stops)
+    stops = times if stops is None else stops
     zero = jnp.zeros((), dtype=int)
     start = _Loop(
         t=t,
         y=y,
-        saved=jax.tree.map(lambda x: jnp.full((stops.shape[0], *x.shape), jnp.inf).at[0].set(x), y),
+        saved=jax.tree.map(lambda x: jnp.full((times.shape[0], *x.shape), jnp.inf).at[0].set(x), y),
         next=zero + 1,
         taken=zero,
         rejected=zero,
@@ -98,11 +101,11 @@ def go_forward(
         # The error of a step that was cut short says little about the next.
         cut = keep & to_stop & (t1 - loop.t < loop.step)
         step = next_t1 - next_t0
-        y = _chosen(keep, y1, loop.y)
+        y, row = _chosen(keep, y1, loop.y), rows[loop.next]
         return _Loop(
             t=jnp.where(keep, t1, loop.t),
             y=y,
-            saved=jax.tree.map(lambda all, x: jax.lax.dynamic_update_index_in_dim(all, x, loop.next, 0), loop.saved, y),
+            saved=jax.tree.map(lambda all, x: jax.lax.dynamic_update_index_in_dim(all, x, row, 0), loop.saved, y),
             next=loop.next + (keep & to_stop),
             taken=loop.taken + 1,
             rejected=loop.rejected + ~keep,
@@ -114,9 +117,9 @@ def go_forward(
 
     last = jax.lax.while_loop(on, one_step, start)
     spent: Any = diffrax.RESULTS.max_steps_reached
-    reached = jnp.arange(stops.shape[0]) < last.next
+    reached = times <= last.t
     return Run(
-        reached=_finite_where(reached, stops),
+        t=_finite_where(reached, times),
         states=jax.tree.map(lambda x: _finite_where(reached, x), last.saved),
         last_t=last.t,
         last=last.y,
@@ -134,5 +137,5 @@ def _chosen(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
 
 
-def _finite_where(reached: Bool[Array, " s"], x: Float[Array, "s ..."]) -> Float[Array, "s ..."]:
+def _finite_where(reached: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, "k ..."]:
     return jnp.where(jnp.expand_dims(reached, tuple(range(1, x.ndim))), x, jnp.inf)

@@ -174,11 +174,9 @@ def integrate(
     term: Any = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
     wrapped = ProjectedSolver(solver, saves_ends=steps.adapt)
     if steps.adapt and isinstance(adjoint, diffrax.ForwardMode) and isinstance(progress, diffrax.NoProgressMeter):
-        run = go_forward(term, wrapped, y0, setting, times if stops is None else stops, steps, dt, max_steps)
-        kept = slice(None) if stops is None else jnp.searchsorted(stops, times)
-        t, states = jax.tree.map(lambda x: x[kept], (run.reached, run.states))
+        run = go_forward(term, wrapped, y0, setting, times, stops, steps, dt, max_steps)
         finished = run.result == diffrax.RESULTS.successful
-        return Integration(t, states, run.last_t, run.last, run.result, finished, run.stats)
+        return Integration(run.t, run.states, run.last_t, run.last, run.result, finished, run.stats)
     solution = diffrax.diffeqsolve(
         term,
         wrapped,
