@@ -1,6 +1,7 @@
 """Large systems with little coupling: the same answers as from dense matrices."""
 
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 import bricard as br
 from bricard.equations.band import Band
 from bricard.equations.pattern import Pattern
-from bricard.equations.sparse import Matrices, Saddle, Structure, find_structure, matrices, missed
+from bricard.equations.sparse import Matrices, Saddle, Structure, enough_sweeps, find_structure, matrices, missed
 from tests.equations.oracle import solve
 
 
@@ -39,6 +40,29 @@ def test_saddle_points_are_those_of_dense_matrices(seed, n, redundant, mu):
     found = saddle.solve(jnp.asarray(force), jnp.asarray(target))
     expected = solve(mass, force, matrix, target)[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * (1.0 + np.max(np.abs(expected))))
+
+
+def fifty_digits(mass, force, matrix, target):
+    """`x` with `M x = f + Aᵀλ`, `A x = b`."""
+    with mpmath.workdps(50):
+        whole = np.block([[mass, -matrix.T], [matrix, np.zeros((len(target), len(target)))]])
+        x = mpmath.lu_solve(mpmath.matrix(whole.tolist()), mpmath.matrix([*force, *target]))
+        return np.array([float(x[i]) for i in range(len(force))])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weak_constraints_are_met_all_the_same(seed):
+    """Two rows that differ by 1e-4: with a smaller `mu` it takes more rounds until rounding is gone."""
+    rng = np.random.default_rng(seed)
+    mass, matrix, force, _ = chain(rng, 12, redundant=False)
+    matrix = np.vstack([matrix, matrix[0] + 1e-4 * np.eye(12)[0]])
+    target = matrix @ rng.normal(size=12)
+    structure = Structure(mass != 0.0, matrix != 0.0)
+    structure.find_blocks()
+    at = Matrices(*(jnp.asarray(x[p.rows, p.columns]) for x, p in ((mass, structure.mass), (matrix, structure.matrix))))
+    found = Saddle(structure, at, jnp.zeros(matrix.shape), 1e-12).solve(jnp.asarray(force), jnp.asarray(target))
+    np.testing.assert_allclose(found, fifty_digits(mass, force, matrix, target), rtol=0, atol=1e-9)
+    assert enough_sweeps(1e-12) > enough_sweeps(1e-10) == 2
 
 
 @settings(max_examples=6)

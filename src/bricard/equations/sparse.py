@@ -6,6 +6,7 @@ together, and `M + AᵀA/μ` is a band of small blocks.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,8 +27,14 @@ SMALLEST = 12
 WIDEST = 8
 """Blocks larger than this are left to the dense route."""
 
-SWEEPS = 2
-"""Rounds of refinement; each takes the error of a constraint of strength `g` down by `μ/(g + μ)`."""
+
+def enough_sweeps(mu: float) -> int:
+    """Rounds of refinement after the first solution.
+
+    Each takes the error of a constraint of strength `g` down by `μ/(g + μ)`, and that of rounding by `ε/μ`: the more
+    are needed, the smaller `μ` is. Next to a dead point rounding would shorten the steps otherwise.
+    """
+    return math.ceil(18.0 / (16.0 + math.log10(mu))) - 1
 
 
 class Structure:
@@ -143,9 +150,9 @@ class Saddle:
     """`M x = f + Aᵀλ`, `A x = b` for several right sides, by the method of multipliers on one factorisation."""
 
     def __init__(
-        self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], mu: float, sweeps: int = SWEEPS
+        self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], mu: float, sweeps: int | None = None
     ):
-        self.mu, self.sweeps = mu, sweeps
+        self.mu, self.sweeps = mu, enough_sweeps(mu) if sweeps is None else sweeps
         of_mass, of_matrix = structure.mass, structure.matrix
         diagonal = np.flatnonzero(of_mass.rows == of_mass.columns)
         self.columns = jax.lax.stop_gradient(unit_columns(at.mass[diagonal]))

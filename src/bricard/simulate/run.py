@@ -27,6 +27,7 @@ from bricard.simulate.assemble import residuals
 from bricard.simulate.contact import Unilateral, checked_contacts
 from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
+from bricard.simulate.hoist import hoist
 from bricard.simulate.integrate import Integration, Start, integrate
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ShortDopri8
@@ -245,8 +246,12 @@ class _Quality(NamedTuple):
 @compiled
 def _look(system: System, q: Vector, v: Vector, t: Scalar) -> _Quality:
     """In one program, since all of it needs the same matrices."""
-    matrices = scaled_matrices(system, q, t)
-    return _Quality(matrices, *residuals(system, q, v, t, matrices.variation), system.normalize(q) - q)
+
+    def look(q: Vector, v: Vector, t: Scalar) -> _Quality:
+        matrices = scaled_matrices(system, q, t)
+        return _Quality(matrices, *residuals(system, q, v, t, matrices.variation), system.normalize(q) - q)
+
+    return hoist(look, q, v, t)(q, v, t)  # less to compile
 
 
 def _start(
