@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"the stored results are provisional: {stored['provisional']}")
             regressions += found
         elif not chosen.quick:
-            if chosen.problem:
+            if chosen.problem and part == "work-precision":
                 data = _with_stored(data)
             results.save(part, data)
             publish(part, data)
