@@ -4,11 +4,13 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optimistix as optx
 import pytest
 
 import bricard as br
 from bricard.simulate.forward import go_forward
 from bricard.simulate.integrate import State
+from bricard.simulate.run import _prepared
 from bricard.simulate.steps import Steps
 
 TERM = diffrax.ODETerm(lambda t, y, k: State(y.v, -k * y.q, jnp.zeros(3), jnp.zeros(0)))
@@ -95,6 +97,14 @@ def test_simulations_agree_with_those_of_diffrax(solver):
     np.testing.assert_allclose(found.q, expected.q, rtol=0, atol=1e-8)
     np.testing.assert_allclose(found.v, expected.v, rtol=0, atol=1e-7)
     np.testing.assert_allclose(found.work, expected.work, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(("given", "kept"), [({}, False), ({"root_finder": optx.Newton(1e-8, 1e-9)}, True)])
+def test_a_root_finder_of_ones_own_is_kept(given, kept):
+    """diffrax's own take their tolerances from the steps, which a loop of ours has to tell them."""
+    finder = _prepared(diffrax.Kvaerno5(**given), False, diffrax.ForwardMode(), 1e-6, 1e-7).root_finder
+    assert isinstance(finder, optx.Newton) == kept
+    assert (float(finder.rtol), float(finder.atol)) == ((1e-8, 1e-9) if kept else (1e-6, 1e-7))
 
 
 def test_saved_states_are_on_the_constraints_as_they_are():

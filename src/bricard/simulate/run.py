@@ -315,7 +315,10 @@ def _prepared(solver: Any, short: bool, adjoint: Any, rtol: Any, atol: Any) -> A
         return eqx.tree_at(lambda s: s.scan_kind, chosen, kind, is_leaf=lambda x: x is None)
 
     prepared = remembered(solver, f"for loops of kind {kind}{', short' if short else ''}", with_loops)
-    if isinstance(prepared, diffrax.AbstractImplicitSolver):
+    if isinstance(prepared, diffrax.AbstractImplicitSolver) and not eqx.is_array_like(
+        getattr(prepared.root_finder, "rtol", 0.0)
+    ):
+        # diffrax's own finders take their tolerances from the steps; one that was given with numbers keeps them.
         finder: Any = diffrax.VeryChord
         rtol, atol = (jnp.asarray(x, float) for x in (rtol, atol))
         prepared = eqx.tree_at(lambda s: s.root_finder, prepared, finder(rtol=rtol, atol=atol))
