@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "bricard"
 ORDER = (
     "errors",
+    "native",
     "tracing",
     "spatial",
     "system",

@@ -67,6 +67,11 @@ def is_concrete(*values: Any) -> bool:
 
 def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Array:
     """`value` as a float64 array of shape (size,), or a `ModelError` that names what is wrong with it."""
+    return jax.device_put(checked_vector(value, size, name, labels))  # as `jnp.asarray`, but faster
+
+
+def checked_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Any:
+    """As `as_vector`, but NumPy's unless JAX is tracing."""
     expected = f"{size} number{'' if size == 1 else 's'}" + (f" ({', '.join(labels)})" if labels else "")
     known = is_concrete(value)
     try:
@@ -79,4 +84,4 @@ def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> A
         bad = np.flatnonzero(~np.isfinite(array))
         where = ", ".join(labels[int(i)] if labels else str(i) for i in bad)
         raise ModelError(name, [f"not finite at {where}: {array}"])
-    return jax.device_put(array)  # as `jnp.asarray`, but faster
+    return array

@@ -20,7 +20,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from bricard.errors import ModelError, as_vector, is_concrete
+from bricard.errors import ModelError, checked_vector, is_concrete
 from bricard.tracing import remembered, traced_once
 
 Scalar = Float[Array, ""] | float
@@ -203,9 +203,7 @@ class System(eqx.Module):
 
     def vector(self, q: Any, kind: str = "q") -> Vector:
         """`q`, `v` or `u` as a checked array of the right length."""
-        labels = {"q": "coordinates", "v": "velocity_names", "u": "input_names"}[kind]
-        names = getattr(self, labels)
-        return as_vector(q, len(names), f"{type(self).__name__}: {kind}", names)
+        return jax.device_put(checked(self, q, kind))  # as `jnp.asarray`, but faster
 
     def _chart_force(self, q: Vector, v: Vector, p: Vector) -> Vector:
         """The Boltzmann–Hamel term `γ(v, ·)ᵀ p`, with `N γ(v, w) = D(N w)·N v − D(N v)·N w`."""
@@ -288,6 +286,13 @@ class System(eqx.Module):
                 if names is not None and len(names) != size:
                     problems.append(f"`{label}` has {len(names)} names for {size} rows")
         return problems
+
+
+def checked(system: System, value: Any, kind: str) -> Any:
+    """As `System.vector`, but NumPy's unless JAX is tracing."""
+    labels = {"q": "coordinates", "v": "velocity_names", "u": "input_names"}[kind]
+    names = remembered(system, labels, lambda: tuple(getattr(system, labels)))
+    return checked_vector(value, len(names), f"{type(system).__name__}: {kind}", names)
 
 
 def _trace_once(kind: type[System]) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 from jax.core import Tracer
+
+from bricard.native import Packed, Program, Unsupported, pack
+
+NATIVE = os.environ.get("BRICARD_NATIVE", "1") != "0"
+"""Whether small programs are compiled by `bricard.native`; the variable `BRICARD_NATIVE=0` leaves all to XLA."""
+MOST_PATTERNS = 4
+"""So many programs are made for models that differ in which of their parameters are zero, then one for all."""
 
 
 class _Known(dict[str, Any]):
@@ -72,10 +80,25 @@ def _take_apart(thing: Any) -> tuple[Shell, tuple[Any, ...]]:
     return Shell(tree, tuple(_Array if held else x for x, held in zip(leaves, is_array, strict=True))), arrays
 
 
+def can_be_looked_at(*things: Any) -> bool:
+    """Whether JAX is tracing none of them; as `is_concrete`, but modules are looked at once."""
+    return not any(isinstance(x, Tracer) for thing in things for x in _arrays(thing))
+
+
+def _arrays(thing: Any) -> Any:
+    if isinstance(thing, (np.ndarray, jax.Array, float)):
+        return (thing,)
+    try:
+        return taken_apart(thing)[1]
+    except TypeError:  # a part with nothing to recognise it by
+        return jax.tree.leaves(thing)
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is compiled for the shells of its arguments and called with their arrays; returns arrays only.
 
-    Does what `equinox.filter_jit` does, but looks at each module once and not in each call.
+    Does what `equinox.filter_jit` does, but looks at each module once and not in each call; and where it can, by
+    `bricard.native` in place of XLA: results are NumPy's then.
     """
 
     @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -85,12 +108,61 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         unnamed = len(values) - len(names)
         return function(*values[:unnamed], **dict(zip(names, values[unnamed:], strict=True)))
 
+    native = _NativePrograms(program)
+
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        parts = [taken_apart(x) for x in (*arguments, *named.values())]
-        return program(tuple(shell for shell, _ in parts), tuple(named), [arrays for _, arrays in parts])
+        values = (*arguments, *named.values())
+        parts = [taken_apart(x) for x in values]
+        shells, arrays = tuple(shell for shell, _ in parts), [arrays for _, arrays in parts]
+        if NATIVE and not any(isinstance(x, Tracer) for group in arrays for x in group):
+            known = native.find(shells, tuple(named), arrays, values)
+            if known is not None:
+                return known()
+        return program(shells, tuple(named), arrays)
 
     return call
+
+
+class _NativePrograms:
+    """What was compiled to machine code of one function, and what could not be."""
+
+    def __init__(self, program: Any):
+        self._program = program
+        self._found: dict[Any, tuple[Program, Any] | None] = {}
+        self._patterns: dict[Any, int] = {}
+
+    def find(
+        self, shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]], values: Sequence[Any]
+    ) -> Callable[[], Any] | None:
+        """The call, or None if it is one for XLA."""
+        groups = [_packed(value, group) for value, group in zip(values, arrays, strict=True)]
+        kind = (shells, names, tuple(g.signature for g in groups))
+        if self._patterns.get(kind, 0) >= MOST_PATTERNS:
+            groups = [g._replace(zeros=None) for g in groups]
+        key = (kind, tuple(g.zeros for g in groups))
+        if key not in self._found:
+            self._patterns[kind] = self._patterns.get(kind, 0) + 1
+            self._found[key] = self._compile(shells, names, arrays, groups)
+        found = self._found[key]
+        if found is None:
+            return None
+        run, tree = found
+        return lambda: jax.tree.unflatten(tree, run(groups))
+
+    def _compile(self, shells: Any, names: Any, arrays: Any, groups: list[Packed]) -> tuple[Program, Any] | None:
+        traced = self._program.trace(shells, names, arrays)
+        try:
+            return Program(traced.jaxpr, groups), jax.tree.structure(traced.out_info)
+        except Unsupported:
+            return None
+
+
+def _packed(value: Any, arrays: tuple[Any, ...]) -> Packed:
+    """Ready to be handed over; parameters of a module, which does not change, are looked at once, for zeros too."""
+    if not isinstance(value, eqx.Module):
+        return pack(arrays)
+    return remembered(value, "packed", lambda: pack(arrays, find_zeros=True))
 
 
 def traced_once(method: Callable[..., Any]) -> Callable[..., Any]:

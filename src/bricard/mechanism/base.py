@@ -16,6 +16,7 @@ from bricard.mechanism.model import Model, Wrenches
 from bricard.mechanism.sensors import Reading
 from bricard.spatial import skew
 from bricard.system import Scalar, System, Vector
+from bricard.tracing import remembered
 
 
 class MechanismSystem(System):
@@ -83,6 +84,9 @@ class MechanismSystem(System):
 
     @property
     def constraint_names(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return remembered(self, "constraint names", self._constraint_names)
+
+    def _constraint_names(self) -> tuple[str, ...]:
         model = self.model
         return (
             *self.rigidity_names,

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -34,8 +35,8 @@ from bricard.simulate.solver import ShortDopri8
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.steps import Steps
 from bricard.simulate.trajectory import Trajectory
-from bricard.system import Scalar, System, Vector, VectorLike
-from bricard.tracing import compiled, remembered
+from bricard.system import Scalar, System, Vector, VectorLike, checked
+from bricard.tracing import can_be_looked_at, compiled, remembered
 
 FORWARD, NO_METER = diffrax.ForwardMode(), diffrax.NoProgressMeter()
 
@@ -87,7 +88,7 @@ def simulate(
     - `progress`: show it. `adjoint`: how derivatives are taken (diffrax); the default serves `jax.grad`.
     """
     name = type(system).__name__
-    q, v = system.vector(q, "q"), system.vector(v, "v")
+    q, v = _state(system, q, v)
     times = _save_times(name, t0, t_end, save)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
     controller = make_controller(system, u, controller)
@@ -95,11 +96,11 @@ def simulate(
     if touching:
         _check_contact_run(name, (system, q, v, times, controller, touching), dt, adjoint, progress)
         adjoint = FORWARD
-    known = is_concrete(system, q, v, times)
+    known, seen = can_be_looked_at(system, q, v, times), can_be_looked_at(controller)
     if adjoint is None:
         # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
-        seen = known and is_concrete(controller) and not _may_hide_values(controller)
-        adjoint = FORWARD if seen else diffrax.RecursiveCheckpointAdjoint()
+        hides = remembered(controller, "may hide values", lambda: _may_hide_values(controller))
+        adjoint = FORWARD if known and seen and not hides else diffrax.RecursiveCheckpointAdjoint()
     stops: Any = None
     if isinstance(controller, Sampled):
         samples, times = controller.times(times)
@@ -112,8 +113,8 @@ def simulate(
     quality = _look(system, q, v, first)
     if known:
         _check_start(system, q, v, stabilization, quality)
-        if is_concrete(controller):
-            controller.check(first, q, v)
+        if seen and type(controller).check is not Controller.check:
+            controller.check(first, *jax.device_put((q, v)))
     start = _start(system, q, v, first, stabilization, quality, known)
     how: dict[str, Any] = {
         "controller": controller,
@@ -128,23 +129,24 @@ def simulate(
     if touching:
         times, stops, how["dt"] = jax.tree.map(jnp.asarray, (times, stops, how["dt"]))
         run, modes, events, failure = integrate_with_contacts(
-            system, touching, q, v, times, stops=stops, max_events=max_events, **how
+            system, touching, jnp.asarray(q), jnp.asarray(v), times, stops=stops, max_events=max_events, **how
         )
     else:
         how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
         run = integrate(system, start(structure), times, structure=structure, **how)
         if structure is not None and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
             run = integrate(system, start(None), times, structure=None, **how)
+    t, states = jax.device_put((run.t, run.states))  # they may be NumPy's
     trajectory = Trajectory(
         system=system,
         method=method,
         stabilization=stabilization,
         controller=controller,
-        t=run.t,
-        q=run.states.q,
-        v=run.states.v,
-        work=run.states.work,
-        memory=run.states.memory,
+        t=t,
+        q=states.q,
+        v=states.v,
+        work=states.work,
+        memory=states.memory,
         result=run.result,
         stats=run.stats,
         contacts=touching,
@@ -155,13 +157,19 @@ def simulate(
             **({"rtol": f"{rtol}", "atol": f"{atol}"} if dt is None else {"dt": f"{dt}"}),
         },
     )
-    if not is_concrete(run) or bool(run.finished):
+    if isinstance(run.finished, Tracer) or bool(run.finished):
         return trajectory
+    run = jax.tree.map(jnp.asarray, run)
     reason = failure or _reason(system, method, controller, run)
     trajectory = dataclasses.replace(_what_there_is(trajectory, run), failure=reason)
     if throw:
         raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
     return trajectory
+
+
+def _state(system: System, q: VectorLike, v: VectorLike) -> tuple[Vector, Vector]:
+    """The start, checked; of NumPy if it can be."""
+    return checked(system, q, "q"), checked(system, v, "v")
 
 
 def _may_use_structure(method: Route, stabilization: Stabilization) -> bool:
@@ -296,8 +304,8 @@ def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilizat
         f"{type(system).__name__}: the start is off the constraints: the {level} misses {worst} by {table[worst]:.3g}. "
         "br.assemble(system, q, v) finds the nearest start that meets them.",
         residuals=table,
-        q=q,
-        v=v,
+        q=jnp.asarray(q),
+        v=jnp.asarray(v),
     )
 
 

@@ -1,0 +1,151 @@
+"""What JAX' operations do with indices: parts of arrays read and written, in places known or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax.lax import GatherScatterMode
+
+from bricard.native.code import Code, Unsupported, known
+from bricard.native.values import Memory, Values
+
+Results = list[Any]
+
+
+def _within(code: Code, i: Any, largest: int) -> Any:
+    """An index made to lie between 0 and `largest`."""
+    if known(i):
+        return min(max(int(i), 0), largest)
+    i = code.select(code.compare("lt", "i", i, 0), "i", 0, i)
+    return code.select(code.compare("gt", "i", i, largest), "i", largest, i)
+
+
+def _starts(values: Values, shape: Sequence[int], sizes: Sequence[int], args: Any) -> list[Any]:
+    numbers = [values.numbers(x)[()] for x in args]
+    return [_within(values.code, i, n - k) for i, n, k in zip(numbers, shape, sizes, strict=True)]
+
+
+def _dynamic_slice(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+    x, sizes = args[0], params["slice_sizes"]
+    starts = _starts(values, x.shape, sizes, args[1:])
+    if isinstance(x, np.ndarray) and all(map(known, starts)):
+        return [x[tuple(slice(s, s + n) for s, n in zip(starts, sizes, strict=True))]]
+    result = np.empty(sizes, dtype=object)
+    for index in np.ndindex(*sizes):
+        at = [values.code.int_op("add", s, i) for s, i in zip(starts, index, strict=True)]
+        result[index] = values.element(x, at, kinds[0])
+    return [result]
+
+
+def _dynamic_update(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+    x, part = args[0], values.numbers(args[1])
+    return [updated(values, x, part, _starts(values, x.shape, part.shape, args[2:]), kinds[0])]
+
+
+def updated(values: Values, x: Any, part: np.ndarray, starts: list[Any], kind: str) -> Any:
+    """An array with a part written over; in place, if nobody needs it as it was."""
+    if isinstance(x, np.ndarray) and all(map(known, starts)):
+        result = x.copy()
+        result[tuple(slice(s, s + n) for s, n in zip(starts, part.shape, strict=True))] = part
+        return result
+    if not isinstance(x, Memory) or x.holders or not x.changes:
+        x = values.kept(x, kind)
+    for index in np.ndindex(part.shape):
+        at = [values.code.int_op("add", s, i) for s, i in zip(starts, index, strict=True)]
+        values.code.store(x.base, values.offset(x.shape, at), x.kind, part[index])
+    return x
+
+
+def _set_row(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+    """Equinox' `buffer.at[i].set(row)`."""
+    _, x, row, *indices = args
+    if len(indices) != 1 or params["i_static"] is not None or indices[0].shape:
+        raise Unsupported("writing to several places at once")
+    code, i, n = values.code, values.numbers(indices[0])[()], x.shape[0]
+    i = _within(code, code.select(code.compare("lt", "i", i, 0), "i", code.int_op("add", i, n), i), n - 1)
+    part = values.numbers(row)[None]
+    return [updated(values, x, part, [i, *[0] * (part.ndim - 1)], kinds[1])]
+
+
+def _gather(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+    x, indices = args[0], values.numbers(args[1])
+    code, d, sizes = values.code, params["dimension_numbers"], params["slice_sizes"]
+    fills = params["mode"] == GatherScatterMode.FILL_OR_DROP
+    result = np.empty(out[0].shape, dtype=object)
+    inside = [a for a in range(len(sizes)) if a not in d.collapsed_slice_dims and a not in d.operand_batching_dims]
+    for index in np.ndindex(result.shape):
+        batch = [i for a, i in enumerate(index) if a not in d.offset_dims]
+        at: list[Any] = [0] * len(sizes)
+        for k, axis in enumerate(d.start_index_map):
+            at[axis] = indices[(*batch, k)]
+        for axis, of in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
+            at[axis] = batch[of]
+        good: Any = True
+        for axis, i in enumerate(at):
+            largest = x.shape[axis] - sizes[axis]
+            if fills:
+                good = code.both(good, code.compare("ge", "i", i, 0))
+                good = code.both(good, code.compare("le", "i", i, largest))
+            at[axis] = _within(code, i, largest)
+        for axis, of in zip(inside, d.offset_dims, strict=True):
+            at[axis] = code.int_op("add", at[axis], index[of])
+        found = values.element(x, at, kinds[0])
+        if good is not True and kinds[0] != "f":
+            raise Unsupported("an index that may be too large")
+        result[index] = code.select(good, kinds[0], found, math.nan)
+    return [result]
+
+
+def _scatter(adds: bool) -> Callable[..., Any]:
+    def rule(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+        x, indices, updates = args[0], values.numbers(args[1]), values.numbers(args[2])
+        code, d = values.code, params["dimension_numbers"]
+        if not all(map(known, indices.ravel())):
+            raise Unsupported("writing to an index that is not known")
+        written: dict[tuple[int, ...], Any] = {}
+        inserted = {*d.inserted_window_dims, *d.operand_batching_dims}
+        inside = [a for a in range(len(x.shape)) if a not in inserted]
+        for index in np.ndindex(updates.shape):
+            batch = [i for a, i in enumerate(index) if a not in d.update_window_dims]
+            at = [0] * len(x.shape)
+            for k, axis in enumerate(d.scatter_dims_to_operand_dims):
+                at[axis] = indices[(*batch, k)]
+            for axis, of in zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True):
+                at[axis] = batch[of]
+            for axis, of in zip(inside, d.update_window_dims, strict=True):
+                at[axis] += index[of]
+            if all(0 <= i < n for i, n in zip(at, x.shape, strict=True)):
+                to = tuple(at)
+                before = written[to] if to in written else values.element(x, to, kinds[0]) if adds else None
+                written[to] = code.add(before, updates[index]) if adds else updates[index]
+        if values.is_large(x):
+            return [_patched(values, x, kinds[0], written)]
+        result = values.numbers(x).copy()
+        for to, value in written.items():
+            result[to] = value
+        return [result]
+
+    return rule
+
+
+def _patched(values: Values, x: Any, kind: str, written: dict[tuple[int, ...], Any]) -> Any:
+    """A large array with some numbers replaced."""
+    memory = values.kept(x, kind)
+    for to, value in written.items():
+        values.code.store(memory.base, values.offset(memory.shape, to), kind, value)
+    return memory
+
+
+INDICES: dict[str, Callable[..., Any]] = {
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update,
+    "maybe_set": _set_row,
+    "gather": _gather,
+    "scatter": _scatter(adds=False),
+    "scatter-add": _scatter(adds=True),
+}
+"""Name of the operation -> function of the values, its parameters, its arguments, their kinds and the abstract results,
+which gives the results."""

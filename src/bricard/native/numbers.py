@@ -1,0 +1,189 @@
+"""What JAX' operations do to single numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bricard.native.code import Code, Unsupported, known
+
+KINDS = {"float64": "f", "int64": "i", "int32": "i", "bool": "b"}
+
+
+def kind_of(aval: Any) -> str:
+    """Of the numbers of an array."""
+    try:
+        return KINDS[str(aval.dtype)]
+    except KeyError:
+        raise Unsupported(f"numbers of type {aval.dtype}") from None
+
+
+def _arithmetic(operation: str) -> Callable[..., Any]:
+    def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+        if kinds[0] == "f":
+            return getattr(code, operation)
+        if kinds[0] == "b":
+            return {"add": code.either, "mul": code.both}[operation]
+        return lambda x, y: code.int_op(operation, x, y)
+
+    return choose
+
+
+def _comparison(how: str) -> Callable[..., Any]:
+    return lambda code, params, kinds: lambda x, y: code.compare(how, kinds[0], x, y)
+
+
+def _extreme(how: str, function: str, pick: Callable[..., Any]) -> Callable[..., Any]:
+    def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+        def operation(x: Any, y: Any) -> Any:
+            if known(x) and known(y):
+                return math.nan if x != x or y != y else pick(x, y)
+            if kinds[0] == "f":
+                return code.call(function, x, y)
+            return code.select(code.compare(how, kinds[0], x, y), kinds[0], x, y)
+
+        return operation
+
+    return choose
+
+
+def _function(name: str, of: Callable[..., float] | None = None) -> Callable[..., Any]:
+    """A function of doubles that is called."""
+
+    def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+        if kinds[0] != "f":
+            raise Unsupported(f"{name} of integers")
+
+        def operation(*x: Any) -> Any:
+            if of is not None and all(map(known, x)):
+                try:
+                    return of(*x)
+                except (ValueError, OverflowError):
+                    pass
+            return code.call(name, *x)
+
+        return operation
+
+    return choose
+
+
+def _negative(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    return code.neg if kinds[0] == "f" else lambda x: code.int_op("sub", 0, x)
+
+
+def _power(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    y = params["y"]
+    times = code.mul if kinds[0] == "f" else lambda a, b: code.int_op("mul", a, b)
+
+    def operation(x: Any) -> Any:
+        result, square, n = 1.0 if kinds[0] == "f" else 1, x, abs(y)
+        while n:
+            result = times(result, square) if n & 1 else result
+            n >>= 1
+            square = times(square, square) if n else square
+        return code.div(1.0, result) if y < 0 else result
+
+    return operation
+
+
+def _square(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    return _power(code, {"y": 2}, kinds)
+
+
+def _convert(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    have, want = kinds[0], KINDS.get(str(np.dtype(params["new_dtype"])))
+    if want is None:
+        raise Unsupported(f"numbers of type {params['new_dtype']}")
+    if have == want:
+        return lambda x: x
+    if want == "f":
+        return lambda x: code.to_float(x, have)
+    if want == "i":
+        return code.to_int if have == "b" else code.cut
+    return lambda x: code.compare("ne", have, x, 0.0 if have == "f" else 0)
+
+
+def _logical(floats: str) -> Callable[..., Any]:
+    def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+        if kinds[0] != "b":
+            raise Unsupported(f"{floats} of integers")
+        return getattr(code, floats)
+
+    return choose
+
+
+def _finite(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    def operation(x: Any) -> Any:
+        return math.isfinite(x) if known(x) else code.compare("lt", "f", code.call("fabs", x), math.inf)
+
+    return operation
+
+
+def _absolute(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    def operation(x: Any) -> Any:
+        if known(x):
+            return abs(x)
+        if kinds[0] == "f":
+            return code.call("fabs", x)
+        return code.select(code.compare("lt", "i", x, 0), "i", code.int_op("sub", 0, x), x)
+
+    return operation
+
+
+def _sign(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    if kinds[0] != "f":
+        raise Unsupported("sign of integers")
+
+    def operation(x: Any) -> Any:
+        down = code.select(code.compare("lt", "f", x, 0.0), "f", -1.0, x)  # zero and NaN are their own
+        return code.select(code.compare("gt", "f", x, 0.0), "f", 1.0, down)
+
+    return operation
+
+
+def _inverse_root(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    return lambda x: code.div(1.0, code.call("sqrt", x))
+
+
+def _unsupported(what: str) -> Any:
+    raise Unsupported(what)
+
+
+UNCHANGED = ("copy", "copy_p", "stop_gradient", "optimization_barrier", "nonbatchable", "unvmap_any", "unvmap_all")
+"""Operations that change nothing but what JAX thinks of a value."""
+
+NUMBERWISE: dict[str, Callable[..., Any]] = {
+    "add": _arithmetic("add"),
+    "add_any": _arithmetic("add"),
+    "sub": _arithmetic("sub"),
+    "mul": _arithmetic("mul"),
+    "div": lambda code, params, kinds: code.div if kinds[0] == "f" else _unsupported("division of integers"),
+    "neg": _negative,
+    "max": _extreme("gt", "maximum", max),
+    "min": _extreme("lt", "minimum", min),
+    "abs": _absolute,
+    "sign": _sign,
+    "sqrt": _function("sqrt", math.sqrt),
+    "rsqrt": _inverse_root,
+    "sin": _function("sin", math.sin),
+    "cos": _function("cos", math.cos),
+    "exp": _function("exp", math.exp),
+    "log": _function("log", lambda x: math.log(x)),
+    "pow": _function("pow"),
+    "floor": _function("floor", lambda x: float(math.floor(x))),
+    "ceil": _function("ceil", lambda x: float(math.ceil(x))),
+    "integer_pow": _power,
+    "square": _square,
+    "convert_element_type": _convert,
+    "is_finite": _finite,
+    "and": _logical("both"),
+    "or": _logical("either"),
+    "xor": _logical("differ"),
+    "not": _logical("invert"),
+    **{how: _comparison(how) for how in ("eq", "ne", "lt", "le", "gt", "ge")},
+}
+"""Name of the operation -> function of the code, its parameters and the kinds of its arguments, which gives a function
+of numbers."""

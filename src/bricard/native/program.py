@@ -1,0 +1,85 @@
+"""Compiled functions of arrays: what `jax.jit` does for small numbers of operations, faster to compile and to run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr
+
+from bricard.native.machine import Function
+from bricard.native.numbers import kind_of
+from bricard.native.translate import Translation, constants
+from bricard.native.values import ONE_BY_ONE, Memory
+
+
+class Packed(NamedTuple):
+    """Arrays one after another in words of 8 bytes."""
+
+    words: np.ndarray
+    signature: tuple[tuple[tuple[int, ...], str], ...]
+    """Shape and type of each."""
+    zeros: bytes | None
+    """Which words are zero and stay it, if that is to be used."""
+
+
+def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
+    """Arrays of floats, integers and bits, ready to be handed over."""
+    arrays = [np.asarray(x) for x in arrays]
+    words = np.empty(sum(x.size for x in arrays))
+    whole, at = words.view(np.int64), 0
+    zero = np.zeros(words.size, dtype=bool)
+    for x in arrays:
+        part = slice(at, at + x.size)
+        if x.dtype.kind == "f":
+            words[part] = x.ravel()
+            zero[part] = words[part] == 0.0
+        else:
+            whole[part] = x.ravel()
+        at += x.size
+    return Packed(words, tuple((x.shape, x.dtype.str) for x in arrays), zero.tobytes() if find_zeros else None)
+
+
+class Program:
+    """A function of groups of arrays, compiled; `Unsupported` if it does what only XLA can."""
+
+    def __init__(self, closed: ClosedJaxpr, groups: Sequence[Packed]):
+        translation = Translation()
+        code, values = translation.code, translation.values
+        names = [f"%in{k}" for k in range(len(groups))]
+        avals, inputs = iter(closed.in_avals), []
+        for name, group in zip(names, groups, strict=True):
+            base, at = code.parameter(name), 0
+            zeros = None if group.zeros is None else np.frombuffer(group.zeros, dtype=bool)
+            for shape, _ in group.signature:
+                aval: Any = next(avals)
+                size = math.prod(shape)
+                array = Memory(code.address(base, at), shape, kind_of(aval), changes=False)
+                inputs.append(array)
+                if zeros is not None and size <= ONE_BY_ONE:
+                    inputs[-1] = np.empty(shape, dtype=object)
+                    for i, index in enumerate(np.ndindex(shape)):
+                        inputs[-1][index] = 0.0 if zeros[at + i] else values.element(array, index, array.kind)
+                at += size
+        results = translation.run(closed.jaxpr, [constants(c) for c in closed.consts], inputs)
+        self._shapes: list[tuple[slice, Any]] = []
+        out, at = code.parameter("%out"), 0
+        for x, aval in zip(results, closed.out_avals, strict=True):
+            size = math.prod(x.shape)
+            values.write(Memory(code.address(out, at), x.shape, kind_of(aval)), x)
+            self._shapes.append((slice(at, at + size), aval))
+            at += size
+        self._size, self._memory = at, code.words
+        self._function = Function(code.text(), [*names, "%out", "%memory"])
+
+    def __call__(self, groups: Sequence[Packed]) -> list[np.ndarray]:
+        """The results, one after another."""
+        words, memory = np.empty(self._size), np.empty(self._memory)
+        self._function.call(*(g.words.ctypes.data for g in groups), words.ctypes.data, memory.ctypes.data)
+        whole = words.view(np.int64)
+        return [
+            (words if aval.dtype.kind == "f" else whole)[part].reshape(aval.shape).astype(aval.dtype, copy=False)
+            for part, aval in self._shapes
+        ]

@@ -1,0 +1,230 @@
+"""From JAX' equations to instructions: one after another, calls written out, loops as loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from bricard.native.algebra import ALGEBRA
+from bricard.native.code import Code, Unsupported, known
+from bricard.native.indices import INDICES
+from bricard.native.numbers import NUMBERWISE, UNCHANGED, kind_of
+from bricard.native.shapes import SHAPES, elementwise
+from bricard.native.values import Memory, Values
+
+ARRAYWISE = SHAPES | INDICES | ALGEBRA
+CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+"""Where the equations of a call are."""
+WRITTEN_OUT = 16
+"""Rounds of a loop up to this number are written out, one after another."""
+
+
+class Translation:
+    """Of equations into code."""
+
+    def __init__(self) -> None:
+        self.code = Code()
+        self.values = Values(self.code)
+
+    def run(self, jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The results of equations on arrays."""
+        held: dict[Any, Any] = {}
+        last: dict[Any, int] = {}
+        for i, equation in enumerate(jaxpr.eqns):
+            last |= {v: i for v in equation.invars if not isinstance(v, Literal)}
+        last |= {v: len(jaxpr.eqns) for v in jaxpr.outvars if not isinstance(v, Literal)}
+
+        def hold(v: Any, x: Any) -> None:
+            if v in last:
+                held[v] = x
+                if isinstance(x, Memory):
+                    x.holders += 1
+
+        def take(v: Any, now: int) -> Any:
+            if isinstance(v, Literal):
+                return constants(v.val)
+            x = held[v]
+            if last[v] == now and isinstance(x, Memory):
+                x.holders -= 1
+                last[v] = -1  # once, even if it is there twice
+            return x
+
+        for v, x in zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True):
+            hold(v, x)
+        for i, equation in enumerate(jaxpr.eqns):
+            args = [take(v, i) for v in equation.invars]
+            found = self._equation(equation, args)
+            for v, x in zip(equation.outvars, found, strict=True):
+                hold(v, x)
+            for v in equation.invars:
+                if not isinstance(v, Literal) and last[v] in (-1, i):
+                    held.pop(v, None)
+        return [take(v, len(jaxpr.eqns)) for v in jaxpr.outvars]
+
+    def _equation(self, equation: Any, args: list[Any]) -> list[Any]:
+        name, params = equation.primitive.name, equation.params
+        out = [v.aval for v in equation.outvars]
+        if name in UNCHANGED:
+            return args
+        if name in NUMBERWISE or name in ARRAYWISE:
+            kinds = [kind_of(v.aval) for v in equation.invars]
+            if name in ARRAYWISE:
+                return ARRAYWISE[name](self.values, params, args, kinds, out)
+            operation = NUMBERWISE[name](self.code, params, kinds)
+            return [elementwise(self.values, operation, out[0].shape, kind_of(out[0]), args, kinds)]
+        if name == "while":
+            return self._while(params, args, out)
+        if name == "scan":
+            return self._scan(params, args, out)
+        if name == "cond":
+            return self._cond(params, args, out)
+        for key in CALLS:
+            inner = params.get(key)
+            if isinstance(inner, ClosedJaxpr):
+                return self.run(inner.jaxpr, [constants(c) for c in inner.consts], args)
+            if isinstance(inner, Jaxpr):
+                return self.run(inner, [], args)
+        raise Unsupported(f"the operation {name}")
+
+    def _closed(self, closed: Any, inputs: Sequence[Any]) -> list[Any]:
+        return self.run(closed.jaxpr, [constants(c) for c in closed.consts], inputs)
+
+    def _while(self, params: Any, args: list[Any], out: list[Any]) -> list[Any]:
+        """Arrays with rows are kept in memory and written over, all others are numbers."""
+        values, code = self.values, self.code
+        condition, body = params["cond_jaxpr"], params["body_jaxpr"]
+        n, m = params["cond_nconsts"], params["body_nconsts"]
+        of_condition, of_body, start = args[:n], args[n : n + m], args[n + m :]
+        fixed = [x for x in (*of_condition, *of_body) if isinstance(x, Memory)]
+        for x in fixed:
+            x.holders += 1
+        in_memory = [len(aval.shape) > 1 and aval.size > 0 for aval in out]
+        kinds = [kind_of(aval) for aval in out]
+        slots = [values.kept(x, kind) if rows else None for x, kind, rows in zip(start, kinds, in_memory, strict=True)]
+        flat = self._numbers([x for x, rows in zip(start, in_memory, strict=True) if not rows])
+        types = "".join(k * aval.size for aval, k, rows in zip(out, kinds, in_memory, strict=True) if not rows)
+
+        def arrays(given: Sequence[Any]) -> list[Any]:
+            rest = iter(_gathered(given, [aval.shape for aval, slot in zip(out, slots, strict=True) if slot is None]))
+            return [next(rest) if slot is None else slot for slot in slots]
+
+        def on(*given: Any) -> Any:
+            return values.numbers(self._closed(condition, [*of_condition, *arrays(given)])[0])[()]
+
+        def step(*given: Any) -> list[Any]:
+            found = self._closed(body, [*of_body, *arrays(given)])
+            # What is another's memory is moved out of the way before anything is written there.
+            found = [
+                values.kept(x, kind) if isinstance(x, Memory) and slot is not x and x in slots else x
+                for x, kind, slot in zip(found, kinds, slots, strict=True)
+            ]
+            following = self._numbers([x for x, slot in zip(found, slots, strict=True) if slot is None])
+            for x, slot in zip(found, slots, strict=True):
+                if slot is not None and x is not slot:
+                    values.write(slot, x)
+            return following
+
+        result = arrays(code.loop(types, flat, on, step))
+        for x in fixed:
+            x.holders -= 1
+        return result
+
+    def _scan(self, params: Any, args: list[Any], out: list[Any]) -> list[Any]:
+        n, m, rounds = params["num_consts"], params["num_carry"], params["length"]
+        consts, carry, rows = args[:n], args[n : n + m], args[n + m :]
+        body, order = params["jaxpr"], range(rounds)[::-1] if params["reverse"] else range(rounds)
+        if rounds > WRITTEN_OUT:
+            return self._long_scan(body, consts, carry, rows, out, order)
+        results = [np.empty(aval.shape, dtype=object) for aval in out[m:]]
+        for i in order:
+            found = self._closed(body, [*consts, *carry, *self._rows(rows, i, body.in_avals[n + m :])])
+            carry = found[:m]
+            for result, x in zip(results, found[m:], strict=True):
+                result[i] = self.values.numbers(x)
+        return [*carry, *results]
+
+    def _long_scan(self, body: Any, consts: Any, carry: Any, rows: Any, out: list[Any], order: range) -> list[Any]:
+        """As a loop; what each round gives is kept in memory."""
+        values, code, m = self.values, self.code, len(carry)
+        kinds, shapes = [kind_of(aval) for aval in out], [aval.shape for aval in out]
+        results = [
+            Memory(code.reserve(math.prod(shape)), shape, kind)
+            for shape, kind in zip(shapes[m:], kinds[m:], strict=True)
+        ]
+        fixed = [x for x in (*consts, *rows) if isinstance(x, Memory)]
+        for x in fixed:
+            x.holders += 1
+
+        def step(k: Any, *given: Any) -> list[Any]:
+            i = k if order.step > 0 else code.int_op("sub", order[0], k)
+            row = self._rows(rows, i, body.in_avals[len(consts) + m :])
+            found = self._closed(body, [*consts, *_gathered(given, shapes[:m]), *row])
+            for result, x in zip(results, found[m:], strict=True):
+                for index, value in np.ndenumerate(values.numbers(x)):
+                    code.store(result.base, values.offset(result.shape, (i, *index)), result.kind, value)
+            return [code.int_op("add", k, 1), *self._numbers(found[:m])]
+
+        def on(k: Any, *_: Any) -> Any:
+            return code.compare("lt", "i", k, len(order))
+
+        types = "i" + "".join(k * aval.size for k, aval in zip(kinds[:m], out, strict=False))
+        last = code.loop(types, [0, *self._numbers(carry)], on, step)[1:]
+        for x in fixed:
+            x.holders -= 1
+        return [*_gathered(last, shapes[:m]), *results]
+
+    def _rows(self, arrays: Sequence[Any], i: Any, avals: Sequence[Any]) -> list[np.ndarray]:
+        """The `i`-th of each; `avals` are theirs."""
+        rows = [np.empty(aval.shape, dtype=object) for aval in avals]
+        for x, row, aval in zip(arrays, rows, avals, strict=True):
+            for index in np.ndindex(row.shape):
+                row[index] = self.values.element(x, (i, *index), kind_of(aval))
+        return rows
+
+    def _numbers(self, arrays: Sequence[Any]) -> list[Any]:
+        return [y for x in arrays for y in self.values.numbers(x).ravel()]
+
+    def _cond(self, params: Any, args: list[Any], out: list[Any]) -> list[Any]:
+        ways, (which, *inputs) = params["branches"], args
+        chosen = self.values.numbers(which)[()]
+        if known(chosen):
+            return self._closed(ways[min(max(int(chosen), 0), len(ways) - 1)], inputs)
+        if len(ways) != 2:
+            raise Unsupported("a choice of more than two ways")
+        kinds = [kind_of(aval) for aval in out]
+        for x in inputs:
+            if isinstance(x, Memory):
+                x.holders += 1  # one way must not change it for the other
+
+        def way(closed: Any) -> Any:
+            return lambda: self._numbers(self._closed(closed, inputs))
+
+        code = self.code
+        chosen = code.compare("ne", "i", chosen, 0)  # an index; what comes from a bit is found again as one
+        types = "".join(k * aval.size for k, aval in zip(kinds, out, strict=True))
+        return _gathered(code.branch(chosen, types, [way(w) for w in ways]), [aval.shape for aval in out])
+
+
+def _gathered(numbers: Sequence[Any], shapes: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """Arrays of these shapes, from their numbers one after another."""
+    rest = iter(numbers)
+    arrays = [np.empty(shape, dtype=object) for shape in shapes]
+    for array in arrays:
+        for index in np.ndindex(array.shape):
+            array[index] = next(rest)
+    return arrays
+
+
+def constants(x: Any) -> Any:
+    """An array of numbers that are known."""
+    x = np.asarray(x)
+    kind = kind_of(x)
+    convert = {"f": float, "i": int, "b": bool}[kind]
+    result = np.empty(x.shape, dtype=object)
+    for index in np.ndindex(x.shape):
+        result[index] = convert(x[index])
+    return result
