@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "bricard"
 ORDER = (
+    "collecting",
     "errors",
     "native",
     "tracing",

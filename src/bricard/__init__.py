@@ -13,6 +13,8 @@ from typing import Any
 
 import lazy_loader
 
+from bricard.collecting import no_collection
+
 if "jax" in sys.modules:
     sys.modules["jax"].config.update("jax_enable_x64", True)
 else:
@@ -32,7 +34,12 @@ for _flag, _value in (
 __version__ = "0.1.0"
 
 # Names are imported when first used: JAX takes a second, which `bricard --help` should not.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    with no_collection():
+        return _load(name)
 
 
 class _Package(types.ModuleType):

@@ -70,7 +70,7 @@ def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> A
     return jax.device_put(checked_vector(value, size, name, labels))  # as `jnp.asarray`, but faster
 
 
-def checked_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Any:
+def checked_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Array | np.ndarray:
     """As `as_vector`, but NumPy's unless JAX is tracing."""
     expected = f"{size} number{'' if size == 1 else 's'}" + (f" ({', '.join(labels)})" if labels else "")
     known = is_concrete(value)

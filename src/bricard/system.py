@@ -27,6 +27,7 @@ Scalar = Float[Array, ""] | float
 VectorLike = ArrayLike | Sequence[Any]  # what users may pass for a vector; `System.vector` checks it
 Vector = Float[Array, "_"]
 Matrix = Float[Array, "_ _"]
+Numbers = Float[Array | np.ndarray, "_"]  # a vector that need not be JAX'
 
 TRACED_ONCE = (
     *("kinetic_energy", "potential_energy", "mass_matrix", "bias", "constraints", "velocity_constraints"),
@@ -288,7 +289,7 @@ class System(eqx.Module):
         return problems
 
 
-def checked(system: System, value: Any, kind: str) -> Any:
+def checked(system: System, value: Any, kind: str) -> Numbers:
     """As `System.vector`, but NumPy's unless JAX is tracing."""
     labels = {"q": "coordinates", "v": "velocity_names", "u": "input_names"}[kind]
     names = remembered(system, labels, lambda: tuple(getattr(system, labels)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from bricard.collecting import no_collection
 from bricard.native import Packed, Program, Unsupported, pack
 
 NATIVE = os.environ.get("BRICARD_NATIVE", "1") != "0"
@@ -101,14 +103,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     `bricard.native` in place of XLA: results are NumPy's then.
     """
 
-    @functools.partial(jax.jit, static_argnums=(0, 1))
-    @functools.wraps(function)
-    def program(shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]]) -> Any:
+    def plain(shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]]) -> Any:
         values = [shell.filled(x) for shell, x in zip(shells, arrays, strict=True)]
         unnamed = len(values) - len(names)
         return function(*values[:unnamed], **dict(zip(names, values[unnamed:], strict=True)))
 
-    native = _NativePrograms(program)
+    program = jax.jit(functools.wraps(function)(plain), static_argnums=(0, 1))
+    native = _NativePrograms(plain)
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -127,8 +128,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 class _NativePrograms:
     """What was compiled to machine code of one function, and what could not be."""
 
-    def __init__(self, program: Any):
-        self._program = program
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
         self._found: dict[Any, tuple[Program, Any] | None] = {}
         self._patterns: dict[Any, int] = {}
 
@@ -151,11 +152,24 @@ class _NativePrograms:
         return lambda: jax.tree.unflatten(tree, run(groups))
 
     def _compile(self, shells: Any, names: Any, arrays: Any, groups: list[Packed]) -> tuple[Program, Any] | None:
-        traced = self._program.trace(shells, names, arrays)
+        token = _FOR_LLVM.set(True)
         try:
-            return Program(traced.jaxpr, groups), jax.tree.structure(traced.out_info)
+            with no_collection():
+                trace = jax.make_jaxpr(functools.partial(self._function, shells, names), return_shape=True)
+                closed, shapes = trace(arrays)
+                return Program(closed, groups), jax.tree.structure(shapes)
         except Unsupported:
             return None
+        finally:
+            _FOR_LLVM.reset(token)
+
+
+_FOR_LLVM: contextvars.ContextVar[bool] = contextvars.ContextVar("whether a program is traced for LLVM", default=False)
+
+
+def for_llvm() -> bool:
+    """Whether what is traced now goes to `bricard.native`, which needs no help to leave out work."""
+    return _FOR_LLVM.get()
 
 
 def _packed(value: Any, arrays: tuple[Any, ...]) -> Packed:

@@ -20,7 +20,7 @@ from bricard.equations.rank import determinate, null_basis, pinv, subspaces
 from bricard.equations.route import Route
 from bricard.equations.scaled import ScaledMatrices, scaled_matrices
 from bricard.errors import BricardError, ModelError, RankError, UndeterminedMotionError, is_concrete
-from bricard.system import Scalar, System, Vector, VectorLike
+from bricard.system import Numbers, Scalar, System, Vector, VectorLike
 
 INERTIA_TOLERANCE = 1e-10
 """A motion with less inertia than this (in units of the diagonal of `M`) counts as undetermined."""
@@ -134,7 +134,7 @@ def check_motion_determined(system: System, q: Vector, t: Scalar) -> None:
     refuse_undetermined(system, q, scaled_matrices(system, q, t))
 
 
-def refuse_undetermined(system: System, q: Vector, matrices: ScaledMatrices) -> None:
+def refuse_undetermined(system: System, q: Numbers, matrices: ScaledMatrices) -> None:
     """Raise `UndeterminedMotionError` by the matrices at `q`."""
     inertia, motion = _least_inertia(jax.tree.map(np.asarray, matrices))
     if not np.isfinite(inertia):
@@ -197,5 +197,5 @@ def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v:
         )
 
 
-def _row(x: Vector) -> str:
+def _row(x: Numbers) -> str:
     return np.array2string(np.asarray(x), precision=5, separator=", ")

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 from bricard.equations.band import Band
 from bricard.equations.pattern import Pattern, index_lists, pick, sharing, sums
 from bricard.equations.problem import applied_force, unit_columns, unit_rows
-from bricard.system import Scalar, System, Vector
+from bricard.system import Numbers, Scalar, System, Vector
 from bricard.tracing import remembered
 
 SMALLEST = 12
@@ -191,14 +191,14 @@ def sparse_acceleration(
     return acceleration, structure.mass.times(at.mass, acceleration) - force
 
 
-def find_structure(system: System, q: Vector, t: Scalar) -> Structure | None:
+def find_structure(system: System, q: Numbers, t: Scalar) -> Structure | None:
     """The structure of a system, looked at in a few places at random around `q`; None if it is not worth using.
 
     It is kept with the system, and may be wrong elsewhere: see `missed`.
     """
     if system.nv < SMALLEST or system.n_constraints == 0 or system.has_chart:
         return None
-    return remembered(system, "structure", lambda: _structure(system, q, t))
+    return remembered(system, "structure", lambda: _structure(system, jnp.asarray(q), t))
 
 
 def _structure(system: System, q: Vector, t: Scalar) -> Structure | None:

@@ -10,6 +10,7 @@ import importlib
 import inspect
 from typing import Any
 
+from bricard.collecting import no_collection
 from bricard.errors import ModelError
 from bricard.gallery.example import Example as Example
 
@@ -80,7 +81,8 @@ def load(name: str, **parameters: Any) -> Example:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}"
         raise ModelError("gallery", [f"no example called {name!r}; {hint}"])
     module, function = (_EXAMPLES | _SCENARIOS)[name].split(":")
-    build = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    with no_collection():
+        build = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     known = inspect.signature(build).parameters
     unknown = [p for p in parameters if p not in known]
     if unknown:

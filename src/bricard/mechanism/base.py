@@ -84,7 +84,7 @@ class MechanismSystem(System):
 
     @property
     def constraint_names(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return remembered(self, "constraint names", self._constraint_names)
+        return remembered(self, "constraint names", lambda: self._constraint_names())
 
     def _constraint_names(self) -> tuple[str, ...]:
         model = self.model

@@ -10,15 +10,15 @@ import numpy as np
 
 from bricard.native.code import Code, Unsupported, known
 
-KINDS = {"float64": "f", "int64": "i", "int32": "i", "bool": "b"}
+KINDS = {np.dtype(float): "f", np.dtype(np.int64): "i", np.dtype(np.int32): "i", np.dtype(bool): "b"}
 
 
-def kind_of(aval: Any) -> str:
-    """Of the numbers of an array."""
-    try:
-        return KINDS[str(aval.dtype)]
-    except KeyError:
-        raise Unsupported(f"numbers of type {aval.dtype}") from None
+def kind_of(array: Any) -> str:
+    """Of the numbers of an array, or of what stands for one."""
+    kind = KINDS.get(array.dtype)
+    if kind is None:
+        raise Unsupported(f"numbers of type {array.dtype}")
+    return kind
 
 
 def _arithmetic(operation: str) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ def _square(code: Code, params: Any, kinds: Sequence[str]) -> Any:
 
 
 def _convert(code: Code, params: Any, kinds: Sequence[str]) -> Any:
-    have, want = kinds[0], KINDS.get(str(np.dtype(params["new_dtype"])))
+    have, want = kinds[0], KINDS.get(np.dtype(params["new_dtype"]))
     if want is None:
         raise Unsupported(f"numbers of type {params['new_dtype']}")
     if have == want:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jax.extend.core import ClosedJaxpr
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from bricard.native.machine import Function
 from bricard.native.numbers import kind_of
@@ -19,6 +20,8 @@ class Packed(NamedTuple):
     """Arrays one after another in words of 8 bytes."""
 
     words: np.ndarray
+    address: int
+    """Of the words."""
     signature: tuple[tuple[tuple[int, ...], str], ...]
     """Shape and type of each."""
     zeros: bytes | None
@@ -27,6 +30,8 @@ class Packed(NamedTuple):
 
 def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
     """Arrays of floats, integers and bits, ready to be handed over."""
+    if not arrays:
+        return NOTHING
     arrays = [np.asarray(x) for x in arrays]
     words = np.empty(sum(x.size for x in arrays))
     whole, at = words.view(np.int64), 0
@@ -35,11 +40,16 @@ def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
         part = slice(at, at + x.size)
         if x.dtype.kind == "f":
             words[part] = x.ravel()
-            zero[part] = words[part] == 0.0
+            if find_zeros:
+                zero[part] = words[part] == 0.0
         else:
             whole[part] = x.ravel()
         at += x.size
-    return Packed(words, tuple((x.shape, x.dtype.str) for x in arrays), zero.tobytes() if find_zeros else None)
+    signature = tuple((x.shape, x.dtype.str) for x in arrays)
+    return Packed(words, words.ctypes.data, signature, zero.tobytes() if find_zeros else None)
+
+
+NOTHING = Packed(np.empty(0), 0, (), None)
 
 
 class Program:
@@ -63,7 +73,8 @@ class Program:
                     for i, index in enumerate(np.ndindex(shape)):
                         inputs[-1][index] = 0.0 if zeros[at + i] else values.element(array, index, array.kind)
                 at += size
-        results = translation.run(closed.jaxpr, [constants(c) for c in closed.consts], inputs)
+        jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
+        results = translation.run(jaxpr, [constants(c) for c in closed.consts], inputs)
         self._shapes: list[tuple[slice, Any]] = []
         out, at = code.parameter("%out"), 0
         for x, aval in zip(results, closed.out_avals, strict=True):
@@ -77,7 +88,7 @@ class Program:
     def __call__(self, groups: Sequence[Packed]) -> list[np.ndarray]:
         """The results, one after another."""
         words, memory = np.empty(self._size), np.empty(self._memory)
-        self._function.call(*(g.words.ctypes.data for g in groups), words.ctypes.data, memory.ctypes.data)
+        self._function.call(*(g.address for g in groups), words.ctypes.data, memory.ctypes.data)
         whole = words.view(np.int64)
         return [
             (words if aval.dtype.kind == "f" else whole)[part].reshape(aval.shape).astype(aval.dtype, copy=False)

@@ -18,6 +18,8 @@ from jax.extend.core.primitives import scan_p
 from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array
 
+from bricard.tracing import for_llvm
+
 SHORT, LARGEST_SUM = 8, 16**3
 """Products of matrices are written as sums up to this many terms, with vectors if these are shorter than `SHORT`."""
 
@@ -141,8 +143,10 @@ class Hoisted(eqx.Module):
         return jax.tree.unflatten(self.structure, self.program.run([*jax.tree.leaves(arguments), *self.known]))
 
 
-def hoist(function: Callable[..., Any], *examples: Any) -> Hoisted:
+def hoist(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
     """`function`, for arguments of the shapes of `examples`; what it closes over is what does not change."""
+    if for_llvm():
+        return function
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*examples)
     # A third of it are values that nobody needs, next to derivatives that are: less to trace again and to compile.
     jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)

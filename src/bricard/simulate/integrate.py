@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from bricard.equations.route import Route
 from bricard.equations.sparse import Structure, sparse_acceleration
 from bricard.simulate.controller import Controller, Memory
 from bricard.simulate.forward import go_forward
-from bricard.simulate.hoist import Hoisted, hoist
+from bricard.simulate.hoist import hoist
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ProjectedSolver
 from bricard.simulate.stabilize import Project, Stabilization
@@ -58,9 +59,9 @@ class Setting(NamedTuple):
     variation: Float[Array, "m n"]
     structure: Structure | None = None
     """Of a large system."""
-    rates: Hoisted | None = None
+    rates: Callable[..., State] | None = None
     """`rates_of_change` of this setting, ready for the loop."""
-    projection: Hoisted | None = None
+    projection: Callable[..., tuple[State, State]] | None = None
     """`projected` of this setting, ready for the loop."""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from bricard.simulate.solver import ShortDopri8
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
 from bricard.simulate.steps import Steps
 from bricard.simulate.trajectory import Trajectory
-from bricard.system import Scalar, System, Vector, VectorLike, checked
+from bricard.system import Numbers, Scalar, System, Vector, VectorLike, checked
 from bricard.tracing import can_be_looked_at, compiled, remembered
 
 FORWARD, NO_METER = diffrax.ForwardMode(), diffrax.NoProgressMeter()
@@ -167,7 +168,7 @@ def simulate(
     return trajectory
 
 
-def _state(system: System, q: VectorLike, v: VectorLike) -> tuple[Vector, Vector]:
+def _state(system: System, q: VectorLike, v: VectorLike) -> tuple[Numbers, Numbers]:
     """The start, checked; of NumPy if it can be."""
     return checked(system, q, "q"), checked(system, v, "v")
 
@@ -263,10 +264,11 @@ def _look(system: System, q: Vector, v: Vector, t: Scalar) -> _Quality:
 
 
 def _start(
-    system: System, q: Vector, v: Vector, t: Any, stabilization: Stabilization, quality: _Quality, known: bool
+    system: System, q: Numbers, v: Numbers, t: Any, stabilization: Stabilization, quality: _Quality, known: bool
 ) -> Callable[[Structure | None], Start]:
     """Where the run starts, found with the structure of a large system or without."""
-    as_given = Start(q, v, quality.matrices.variation)
+    given: Any = q, v  # arrays of JAX in the program that it is for
+    as_given = Start(given[0], given[1], quality.matrices.variation)
     if not (isinstance(stabilization, Project) and system.n_constraints) or (known and _is_met(q, v, quality)):
         return lambda structure: as_given
     return lambda structure: _put_onto(system, as_given, t, stabilization, structure)
@@ -279,7 +281,7 @@ def _put_onto(system: System, start: Start, t: Scalar, stabilization: Project, s
     return start._replace(q=q, v=v)
 
 
-def _is_met(q: Vector, v: Vector, quality: _Quality) -> bool:
+def _is_met(q: Numbers, v: Numbers, quality: _Quality) -> bool:
     """Whether a start is as good as one that has been put onto the constraints."""
     pairs = ((quality.position, q), (quality.chart, q), (quality.velocity, v))
     return all(_largest(off) <= ROUNDING * (1.0 + _largest(of)) for off, of in pairs)
@@ -289,7 +291,7 @@ def _largest(x: Any) -> float:
     return float(np.max(np.abs(np.asarray(x)), initial=0.0))
 
 
-def _check_start(system: System, q: Vector, v: Vector, stabilization: Stabilization, quality: _Quality) -> None:
+def _check_start(system: System, q: Numbers, v: Numbers, stabilization: Stabilization, quality: _Quality) -> None:
     refuse_undetermined(system, q, quality.matrices)
     if isinstance(stabilization, Baumgarte) or stabilization is None:
         return  # A run that does not promise to stay on the constraints may start beside them.
@@ -350,7 +352,16 @@ def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:
 def _steps(
     solver: diffrax.AbstractSolver, rtol: ArrayLike, atol: ArrayLike, dt: ArrayLike | None, span: ArrayLike
 ) -> Steps:
-    return Steps(_numbers([rtol, atol, 1e-13 * span]), adapt=dt is None, growth=getattr(solver, "growth", 10.0))
+    growth = getattr(solver, "growth", 10.0)
+    if all(isinstance(x, (int, float)) for x in (rtol, atol, span)):
+        return _known_steps(float(rtol), float(atol), float(span), dt is None, growth)  # pyright: ignore
+    return Steps(_numbers([rtol, atol, 1e-13 * span]), adapt=dt is None, growth=growth)
+
+
+@functools.lru_cache(maxsize=64)
+def _known_steps(rtol: float, atol: float, span: float, adapt: bool, growth: float) -> Steps:
+    """Made once for many runs alike."""
+    return Steps(np.array([rtol, atol, 1e-13 * span]), adapt=adapt, growth=growth)
 
 
 def _meter(progress: bool | diffrax.AbstractProgressMeter) -> diffrax.AbstractProgressMeter:
