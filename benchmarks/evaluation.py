@@ -17,6 +17,7 @@ from bricard.equations.sparse import find_structure
 from bricard.gallery import Example
 from bricard.simulate.controller import make_controller
 from bricard.simulate.integrate import Setting, State, vector_field
+from bricard.tracing import compiled
 
 ROUTES = {
     "Proximal": br.Proximal(),
@@ -82,8 +83,8 @@ def in_a_run(example: Example) -> float:
     structure = find_structure(system, q, t)
     count = max(50, 20_000 // system.nv)
 
-    @eqx.filter_jit
-    def many(system, controller, variation, y):
+    @compiled  # by LLVM or XLA, as `simulate` does
+    def many(system, controller, variation, y, t):
         setting = Setting(system, br.Proximal(), br.Project(), controller, variation, structure).ready(t, y)
 
         def one(_, y):
@@ -91,7 +92,7 @@ def in_a_run(example: Example) -> float:
 
         return jax.lax.fori_loop(0, count, one, y)
 
-    arguments = system, controller, row_variation(system, q, 0.0), State(q, v, jnp.zeros(3), ())
+    arguments = system, controller, row_variation(system, q, 0.0), State(q, v, jnp.zeros(3), ()), t
     jax.block_until_ready(many(*arguments))
     return cpu_time(lambda: jax.block_until_ready(many(*arguments))) / count
 

@@ -17,6 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import cho_solve
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -209,7 +210,7 @@ class System(eqx.Module):
     def _chart_force(self, q: Vector, v: Vector, p: Vector) -> Vector:
         """The Boltzmann–Hamel term `γ(v, ·)ᵀ p`, with `N γ(v, w) = D(N w)·N v − D(N v)·N w`."""
         chart = jax.jacfwd(lambda w: self.qdot(q, w))(v)
-        left_inverse_p = chart @ jnp.linalg.solve(chart.T @ chart, p)
+        left_inverse_p = chart @ cho_solve((jnp.linalg.cholesky(chart.T @ chart), True), p)
 
         def bracket(w: Vector) -> Float[Array, ""]:
             along_v = jax.jvp(lambda q: self.qdot(q, w), (q,), (self.qdot(q, v),))[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -108,7 +109,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         unnamed = len(values) - len(names)
         return function(*values[:unnamed], **dict(zip(names, values[unnamed:], strict=True)))
 
-    program = jax.jit(functools.wraps(function)(plain), static_argnums=(0, 1))
+    plain.__name__ = function.__name__  # as JAX calls it
+    program = jax.jit(plain, static_argnums=(0, 1))
     native = _NativePrograms(plain)
 
     @functools.wraps(function)
@@ -157,11 +159,16 @@ class _NativePrograms:
             with no_collection():
                 trace = jax.make_jaxpr(functools.partial(self._function, shells, names), return_shape=True)
                 closed, shapes = trace(arrays)
+        finally:
+            _FOR_LLVM.reset(token)
+        try:
+            with no_collection():
                 return Program(closed, groups), jax.tree.structure(shapes)
         except Unsupported:
             return None
-        finally:
-            _FOR_LLVM.reset(token)
+        except Exception as error:  # whatever it is, a user is better served by XLA
+            warnings.warn(f"bricard.native failed, XLA takes over. Please report it: {error!r}", stacklevel=4)
+            return None
 
 
 _FOR_LLVM: contextvars.ContextVar[bool] = contextvars.ContextVar("whether a program is traced for LLVM", default=False)

@@ -292,7 +292,7 @@ class Code:
             return _COMPARE[how](x, y)
         if kind == "f":
             return self.make(f"fcmp {'une' if how == 'ne' else 'o' + how} double {{}}, {{}}", x, y, kinds="ff")
-        sign = "" if how in ("eq", "ne") else "s"
+        sign = "" if how in ("eq", "ne") else "u" if kind == "b" else "s"
         return self.make(f"icmp {sign}{how} {TYPES[kind]} {{}}, {{}}", x, y, kinds=2 * kind)
 
     def both(self, x: Any, y: Any) -> Any:

@@ -104,7 +104,7 @@ def _scatter(adds: bool) -> Callable[..., Any]:
         x, indices, updates = args[0], values.numbers(args[1]), values.numbers(args[2])
         code, d = values.code, params["dimension_numbers"]
         if not all(map(known, indices.ravel())):
-            raise Unsupported("writing to an index that is not known")
+            return [_scattered(values, x, indices, updates, params, kinds[0], adds)]
         written: dict[tuple[int, ...], Any] = {}
         inserted = {*d.inserted_window_dims, *d.operand_batching_dims}
         inside = [a for a in range(len(x.shape)) if a not in inserted]
@@ -129,6 +129,25 @@ def _scatter(adds: bool) -> Callable[..., Any]:
         return [result]
 
     return rule
+
+
+def _scattered(
+    values: Values, x: Any, indices: np.ndarray, updates: np.ndarray, params: Any, kind: str, adds: bool
+) -> np.ndarray:
+    """Numbers written to places that are not known: each place asks whether it is meant."""
+    code, d = values.code, params["dimension_numbers"]
+    if params["mode"] == GatherScatterMode.CLIP or d.operand_batching_dims or d.update_window_dims:
+        raise Unsupported("writing several numbers to a place that is not known")
+    result = values.numbers(x).copy()
+    for index in np.ndindex(updates.shape):
+        at = [indices[(*index, d.scatter_dims_to_operand_dims.index(axis))] for axis in range(result.ndim)]
+        for place in np.ndindex(result.shape):
+            meant: Any = True
+            for i, k in zip(at, place, strict=True):
+                meant = code.both(meant, code.compare("eq", "i", i, k))
+            value = code.add(result[place], updates[index]) if adds else updates[index]
+            result[place] = code.select(meant, kind, value, result[place])
+    return result
 
 
 def _patched(values: Values, x: Any, kind: str, written: dict[tuple[int, ...], Any]) -> Any:

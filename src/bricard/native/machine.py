@@ -21,7 +21,11 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 define void @run({parameters}) {{
 entry:
 """
-ONE, TWO = ("sqrt", "sin", "cos", "exp", "log", "floor", "ceil", "fabs"), ("pow", "maximum", "minimum")
+ONE = (
+    *("sqrt", "fabs", "floor", "ceil", "round", "roundeven", "exp", "log"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+)
+TWO = ("pow", "atan2", "maximum", "minimum")
 """Functions of one number and of two."""
 
 

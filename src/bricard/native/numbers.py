@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jax.lax import RoundingMethod
 
 from bricard.native.code import Code, Unsupported, known
 
@@ -144,6 +145,11 @@ def _sign(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     return operation
 
 
+def _round(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    even = params["rounding_method"] == RoundingMethod.TO_NEAREST_EVEN
+    return lambda x: code.call("roundeven" if even else "round", x)
+
+
 def _inverse_root(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     return lambda x: code.div(1.0, code.call("sqrt", x))
 
@@ -172,7 +178,10 @@ NUMBERWISE: dict[str, Callable[..., Any]] = {
     "cos": _function("cos", math.cos),
     "exp": _function("exp", math.exp),
     "log": _function("log", lambda x: math.log(x)),
+    **{name: _function(name, getattr(math, name)) for name in ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")},
+    "atan2": _function("atan2", math.atan2),
     "pow": _function("pow"),
+    "round": _round,
     "floor": _function("floor", lambda x: float(math.floor(x))),
     "ceil": _function("ceil", lambda x: float(math.ceil(x))),
     "integer_pow": _power,

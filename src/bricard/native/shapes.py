@@ -184,6 +184,39 @@ def _reduction(choose: Callable[..., Any], start: Callable[[str], Any]) -> Calla
     return rule
 
 
+def _first(how: str) -> Callable[..., Any]:
+    """Where along an axis the largest or smallest is, the first of equal ones; NaN goes before all."""
+
+    def rule(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+        x, code, kind = values.numbers(args[0]), values.code, kinds[0]
+        (axis,) = params["axes"]
+        x = np.moveaxis(x, axis, -1)
+        result = np.empty(x.shape[:-1], dtype=object)
+        for index in np.ndindex(result.shape):
+            best, where = x[index][0], 0
+            for i, value in enumerate(x[index][1:], start=1):
+                better = code.compare(how, kind, value, best)
+                if kind == "f":
+                    lost = code.both(code.compare("ne", "f", value, value), code.compare("eq", "f", best, best))
+                    better = code.either(better, lost)
+                best = code.select(better, kind, value, best)
+                where = code.select(better, "i", i, where)
+            result[index] = where
+        return [result]
+
+    return rule
+
+
+def _cumulative(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+    add = NUMBERWISE["add"](values.code, params, kinds)
+    x = np.moveaxis(values.numbers(args[0]), params["axis"], 0)
+    result, total = np.empty(x.shape, dtype=object), None
+    for i in reversed(range(len(x))) if params["reverse"] else range(len(x)):
+        total = single(x[i]) if total is None else single(np.frompyfunc(add, 2, 1)(total, x[i]))
+        result[i, ...] = total  # also of single numbers
+    return [np.moveaxis(result, 0, params["axis"])]
+
+
 def _platform(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     for i, platforms in enumerate(params["platforms"]):
         if platforms is None or "cpu" in platforms:
@@ -213,6 +246,9 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "reduce_min": _reduction(NUMBERWISE["min"], lambda kind: math.inf),
     "reduce_and": _reduction(NUMBERWISE["and"], lambda kind: True),
     "reduce_or": _reduction(NUMBERWISE["or"], lambda kind: False),
+    "argmax": _first("gt"),
+    "argmin": _first("lt"),
+    "cumsum": _cumulative,
     "platform_index": _platform,
 }
 """Name of the operation -> function of the values, its parameters, its arguments, their kinds and the abstract results,

@@ -144,7 +144,7 @@ class Translation:
             found = self._closed(body, [*consts, *carry, *self._rows(rows, i, body.in_avals[n + m :])])
             carry = found[:m]
             for result, x in zip(results, found[m:], strict=True):
-                result[i] = self.values.numbers(x)
+                result[i, ...] = self.values.numbers(x)  # also of single numbers
         return [*carry, *results]
 
     def _long_scan(self, body: Any, consts: Any, carry: Any, rows: Any, out: list[Any], order: range) -> list[Any]:
