@@ -42,12 +42,21 @@ NUMBERS = {
     "roots": lambda x, y: lax.rsqrt(jnp.abs(x) + 1.0),
     "rounding": lambda x, y: (jnp.floor(x), jnp.ceil(y), x.astype(int), (2 * y).astype(bool)),
     "extremes": lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, 0.5), jnp.clip(x, -1.0, 1.0), jnp.max(x), jnp.min(y)),
-    "signs": lambda x, y: (jnp.sign(x), jnp.abs(x), jnp.sign(y - y)),
+    "signs": lambda x, y: (jnp.sign(x), jnp.abs(x), jnp.sign(y - y), jnp.sign(jnp.arange(-1, 2))),
+    "next numbers": lambda x, y: (jnp.nextafter(x, y), jnp.nextafter(x[0], jnp.inf) > x[0]),
     "comparisons": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y),
     "logic": lambda x, y: ((x < 0) & (y < 0), (x < 0) | (y < 0), (x < 0) ^ (y < 0), ~(x < 0), jnp.all(x < y)),
     "some": lambda x, y: (jnp.any(x > 2), jnp.any(x > 9), jnp.all(x < 9)),
     "choices": lambda x, y: jnp.where(x > y, x, jnp.where(y > 0, 1.0, 2.0)),
     "integers": lambda x, y: (jnp.arange(4) * 3 - 1, jnp.abs(jnp.arange(-2, 2)), -jnp.arange(3), jnp.arange(4) ** 2),
+    "division of integers": lambda x, y: (
+        jnp.arange(-3, 4) // 2,
+        lax.rem(jnp.arange(-3, 4), 3),
+        lax.rem(x, 0.7),
+        x % 0.7,
+    ),
+    "unknown integers": lambda x, y: (lax.div(x.astype(int), 2), lax.rem((9 * x).astype(int), 4)),
+    "places in an order": lambda x, y: jnp.searchsorted(jnp.sin(jnp.arange(40) / 40), x),
     "conversions": lambda x, y: ((x > 0).astype(float), (x > 0).astype(int), jnp.arange(3).astype(float) + x[:3]),
     "finite": lambda x, y: jnp.isfinite(x[:3] / (y - y)[:3]),  # zeros of a model stay zero, over anything
 }

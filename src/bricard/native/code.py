@@ -265,6 +265,12 @@ class Code:
         arguments = ", ".join("double {}" for _ in inputs)
         return self.make(f"call contract double @llvm.{function}.f64({arguments})", *inputs, kinds="f" * len(inputs))
 
+    def next_after(self, x: Any, y: Any) -> Any:
+        """The number next to `x` on the way to `y`."""
+        if known(x) and known(y):
+            return math.nextafter(x, y)
+        return self.make("call double @nextafter(double {}, double {})", x, y, kinds="ff")
+
     def int_op(self, operation: str, x: Any, y: Any) -> Any:
         """`add`, `sub` or `mul` of integers."""
         if known(x) and known(y):
@@ -278,13 +284,22 @@ class Code:
                 return x
         return self.make(f"{operation} i64 {{}}, {{}}", x, y, kinds="ii")
 
-    def divided(self, operation: str, x: Any, y: int) -> Any:
-        """`sdiv` or `srem` of a number that is not negative by a known positive one."""
+    def divided(self, operation: str, x: Any, y: Any) -> Any:
+        """`sdiv` or `srem` of integers, towards zero, by a known one."""
+        if not known(y) or y == 0:
+            raise Unsupported("division of integers by what is not known, or zero")
         if known(x):
-            return x // y if operation == "sdiv" else x % y
+            whole = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+            return whole if operation == "sdiv" else x - whole * y
         if y == 1:
             return x if operation == "sdiv" else 0
         return self.make(f"{operation} i64 {{}}, {{}}", x, y, kinds="ii")
+
+    def remainder(self, x: Any, y: Any) -> Any:
+        """Of a division of doubles towards zero."""
+        if known(x) and known(y) and y != 0 and math.isfinite(x) and math.isfinite(y):
+            return math.fmod(x, y)
+        return self.make("frem double {}, {}", x, y, kinds="ff")
 
     def compare(self, how: str, kind: str, x: Any, y: Any) -> Any:
         """`how` is eq, ne, lt, le, gt or ge; NaN is equal to nothing."""

@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 
 HEAD = """target triple = "{triple}"
 {functions}
+declare double @nextafter(double, double)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 define void @run({parameters}) {{
 entry:

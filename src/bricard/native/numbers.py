@@ -11,7 +11,8 @@ from jax.lax import RoundingMethod
 
 from bricard.native.code import Code, Unsupported, known
 
-KINDS = {np.dtype(float): "f", np.dtype(np.int64): "i", np.dtype(np.int32): "i", np.dtype(bool): "b"}
+KINDS = {np.dtype(float): "f", np.dtype(bool): "b"} | {np.dtype(t): "i" for t in (np.int64, np.int32, np.uint32)}
+"""Integers have 64 bits: those of JAX that have fewer are indices, which none outgrow."""
 
 
 def kind_of(array: Any) -> str:
@@ -35,6 +36,30 @@ def _arithmetic(operation: str) -> Callable[..., Any]:
 
 def _comparison(how: str) -> Callable[..., Any]:
     return lambda code, params, kinds: lambda x, y: code.compare(how, kinds[0], x, y)
+
+
+def _before(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    """Whether a number comes first in an order with NaN last."""
+
+    def operation(x: Any, y: Any) -> Any:
+        less = code.compare("lt", kinds[0], x, y)
+        if kinds[0] != "f":
+            return less
+        return code.either(less, code.both(code.compare("eq", "f", x, x), code.compare("ne", "f", y, y)))
+
+    return operation
+
+
+def _not_after(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    before = _before(code, params, kinds)
+    return lambda x, y: code.invert(before(y, x))
+
+
+def _division(whole: str, operation: str) -> Callable[..., Any]:
+    def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+        return getattr(code, operation) if kinds[0] == "f" else lambda x, y: code.divided(whole, x, y)
+
+    return choose
 
 
 def _extreme(how: str, function: str, pick: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,12 +160,12 @@ def _absolute(code: Code, params: Any, kinds: Sequence[str]) -> Any:
 
 
 def _sign(code: Code, params: Any, kinds: Sequence[str]) -> Any:
-    if kinds[0] != "f":
-        raise Unsupported("sign of integers")
+    kind = kinds[0]
+    zero, one = (0.0, 1.0) if kind == "f" else (0, 1)
 
     def operation(x: Any) -> Any:
-        down = code.select(code.compare("lt", "f", x, 0.0), "f", -1.0, x)  # zero and NaN are their own
-        return code.select(code.compare("gt", "f", x, 0.0), "f", 1.0, down)
+        down = code.select(code.compare("lt", kind, x, zero), kind, -one, x)  # zero and NaN are their own
+        return code.select(code.compare("gt", kind, x, zero), kind, one, down)
 
     return operation
 
@@ -154,10 +179,6 @@ def _inverse_root(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     return lambda x: code.div(1.0, code.call("sqrt", x))
 
 
-def _unsupported(what: str) -> Any:
-    raise Unsupported(what)
-
-
 UNCHANGED = ("copy", "copy_p", "stop_gradient", "optimization_barrier", "nonbatchable", "unvmap_any", "unvmap_all")
 """Operations that change nothing but what JAX thinks of a value."""
 
@@ -166,7 +187,8 @@ NUMBERWISE: dict[str, Callable[..., Any]] = {
     "add_any": _arithmetic("add"),
     "sub": _arithmetic("sub"),
     "mul": _arithmetic("mul"),
-    "div": lambda code, params, kinds: code.div if kinds[0] == "f" else _unsupported("division of integers"),
+    "div": _division("sdiv", "div"),
+    "rem": _division("srem", "remainder"),
     "neg": _negative,
     "max": _extreme("gt", "maximum", max),
     "min": _extreme("lt", "minimum", min),
@@ -192,6 +214,9 @@ NUMBERWISE: dict[str, Callable[..., Any]] = {
     "or": _logical("either"),
     "xor": _logical("differ"),
     "not": _logical("invert"),
+    "lt_to": _before,
+    "le_to": _not_after,
+    "nextafter": lambda code, params, kinds: code.next_after,
     **{how: _comparison(how) for how in ("eq", "ne", "lt", "le", "gt", "ge")},
 }
 """Name of the operation -> function of the code, its parameters and the kinds of its arguments, which gives a function

@@ -36,6 +36,8 @@ def _select(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Res
     code, kind = values.code, kinds[1]
     if len(cases) != 2:
         raise Unsupported("a choice of more than two")
+    if cases[0] is cases[1]:
+        return [cases[0]]
 
     def operation(condition: Any, no: Any, yes: Any) -> Any:
         if kinds[0] == "i":

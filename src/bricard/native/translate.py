@@ -19,6 +19,8 @@ from bricard.native.values import Memory, Values
 ARRAYWISE = SHAPES | INDICES | ALGEBRA
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Where the equations of a call are."""
+MANY = 64
+"""Longer arrays that a loop hands on are kept in memory."""
 WRITTEN_OUT = 16
 """Rounds of a loop up to this number are written out, one after another."""
 
@@ -102,7 +104,7 @@ class Translation:
         fixed = [x for x in (*of_condition, *of_body) if isinstance(x, Memory)]
         for x in fixed:
             x.holders += 1
-        in_memory = [len(aval.shape) > 1 and aval.size > 0 for aval in out]
+        in_memory = [(len(aval.shape) > 1 and aval.size > 0) or aval.size > MANY for aval in out]
         kinds = [kind_of(aval) for aval in out]
         slots = [values.kept(x, kind) if rows else None for x, kind, rows in zip(start, kinds, in_memory, strict=True)]
         flat = self._numbers([x for x, rows in zip(start, in_memory, strict=True) if not rows])
