@@ -139,7 +139,10 @@ class _NativePrograms:
         self, shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]], values: Sequence[Any]
     ) -> Callable[[], Any] | None:
         """The call, or None if it is one for XLA."""
-        groups = [_packed(value, group) for value, group in zip(values, arrays, strict=True)]
+        try:
+            groups = [_packed(value, group) for value, group in zip(values, arrays, strict=True)]
+        except Unsupported:
+            return None
         kind = (shells, names, tuple(g.signature for g in groups))
         if self._patterns.get(kind, 0) >= MOST_PATTERNS:
             groups = [g._replace(zeros=None) for g in groups]

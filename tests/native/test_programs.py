@@ -1,5 +1,6 @@
 """Programs by LLVM against the same programs by XLA."""
 
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -169,6 +170,85 @@ def test_loops_and_calls(function):
     check(function, A, rtol=1e-13)
 
 
+def rounds(n, body, *start):
+    """`n` rounds of `body(i, *values) -> values`."""
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, *body(s[0], *s[1:])), (0, *start))[1:]
+
+
+def row_set(a, i, value):
+    return lax.dynamic_update_slice(a, jnp.full((1, a.shape[1]), value), (i, 0))
+
+
+def asks_with_changes(n, a):
+    def on(s):
+        return (row_set(s[1], s[0], 5.0).sum() < 1e9) & (s[0] < n)
+
+    return lax.while_loop(on, lambda s: (s[0] + 1, s[1] * 1.1), (0, a))
+
+
+def memory(n, a):
+    """An array that is in memory."""
+    return rounds(n, lambda i, a: (lax.dynamic_update_slice(a, a[i][None] + 1.0, (i, 0)),), a)[0]
+
+
+TRAPS = {
+    "large arrays change places": lambda n, a, b: rounds(n, lambda i, x, y: (y * 2.0, x * 3.0), b, b + 1.0),
+    "large arrays read themselves": lambda n, a, b: rounds(n, lambda i, x: (x + x[:, :1] - x[:1],), b),
+    "large arrays are reshaped": lambda n, a, b: rounds(
+        n, lambda i, x, y: (y.reshape(20, 20), x.reshape(400, 1)), b, 2.0 * b.reshape(400, 1)
+    ),
+    "a question that changes its copy": lambda n, a, b: asks_with_changes(n, a),
+    "a constant that a round changes": lambda n, a, b: lax.scan(
+        lambda c, i: (c + row_set(memory(n, a), i, 5.0).sum(), c[None]), 0.0, jnp.arange(3)
+    ),
+    "rows that the rounds change": lambda n, a, b: [
+        lax.scan(lambda c, r: (lax.dynamic_update_slice(c, 2 * r[None], (3, 0)), r * 2), m, m) for m in [memory(n, a)]
+    ],
+    "long sums of long arrays": lambda n, a, b: jax.lax.fori_loop(0, 1, lambda i, x: deep(x), b.ravel()),
+    "clipped places": lambda n, a, b: (a[0].at[9].set(1.0, mode="clip"), a.at[jnp.array([1, 9])].get(mode="clip")),
+    "clipped windows": lambda n, a, b: jax.vmap(lambda r, i: lax.dynamic_update_slice(r, jnp.ones(2), (i,)))(
+        a, jnp.array([0, 1, 3, -1])
+    ),
+    "filled places": lambda n, a, b: (
+        a[0].at[jnp.array([1, 9])].get(mode="fill", fill_value=7.0),
+        a[0].at[n + 5].get(mode="fill", fill_value=7.0),
+    ),
+    "integers added": lambda n, a, b: (jnp.arange(4).at[0 * I].add(n), jnp.arange(4).at[n].add(1)),
+    "powers of unknown integers": lambda n, a, b: jnp.abs(a) ** n,
+    "integers out of range": lambda n, a, b: (
+        (a * jnp.array([[jnp.nan, jnp.inf, -1e300, 1e10]])).astype(int),
+        (a * 1e10).astype(jnp.int32),
+        jnp.array([jnp.nan, jnp.inf, -jnp.inf, 1e10]).astype(jnp.int32),
+    ),
+    "zeros with signs": lambda n, a, b: (
+        a / 0.0,
+        a / -0.0,
+        jnp.array(1.0) / jnp.array(-0.0),
+        1.0 / jnp.where(a > 0, 0.0, -0.0),
+        jnp.arctan2(0.0 - a, -1.0),
+    ),
+    "no factor": lambda n, a, b: jnp.linalg.cholesky(a - 3.0 * jnp.eye(4)),
+    "of a whole batch": lambda n, a, b: (eqxi.unvmap_any(a > 4.0), eqxi.unvmap_all(a > 4.0)),
+}
+
+
+def deep(x):
+    for _ in range(30):
+        x = x * x * 0.3 + x * 0.5
+    return x
+
+
+@pytest.mark.parametrize("function", TRAPS.values(), ids=TRAPS)
+def test_traps(function):
+    """What went wrong once."""
+    n = np.array(3)
+    large = np.random.default_rng(0).normal(size=(20, 20))
+    wanted = jax.jit(function)(n, A, large)
+    found = by_llvm(function, n, A, large)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
 @given(st.integers(0, 10**6))
 def test_random_programs(seed):
     """Chains of operations on matrices with many zeros."""
@@ -210,9 +290,13 @@ def test_not_a_number_is_not_lost():
         lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x),
         lambda x: jnp.linalg.eigh(jnp.outer(x, x)),
         lambda x: jnp.sum(jnp.zeros((300, 300)) + x[0]),
+        lambda x: jax.vmap(lambda x: lax.while_loop(lambda s: s < 9.0, lambda s: s * s + 1.0, x))(x),
+        lambda x: x.at[I].apply(jnp.sin),
+        lambda x: lax.reduce(x, 1.0, lambda a, b: a * b + a, (0,)),
+        lambda x: x @ jnp.arange(4),
         lambda x: lax.switch(x[0].astype(int), [jnp.sin, jnp.cos, jnp.exp], x),
     ],
-    ids=["type", "sort", "callback", "eigenvalues", "many numbers", "ways"],
+    ids=["type", "sort", "callback", "eigenvalues", "many numbers", "batch", "function", "reduction", "types", "ways"],
 )
 def test_what_is_left_to_xla_is_refused(function):
     with pytest.raises(Unsupported):

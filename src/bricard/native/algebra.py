@@ -17,7 +17,7 @@ Results = list[Any]
 def _dot(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     code = values.code
     (over_left, over_right), (along_left, along_right) = params["dimension_numbers"]
-    if kinds[0] != "f":
+    if kinds != ["f", "f"]:
         raise Unsupported("a product of integers")
     left, right = values.numbers(args[0]), values.numbers(args[1])
     sides = []
@@ -47,12 +47,18 @@ def _cholesky(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> R
         raise Unsupported("factors of several matrices at once")
     n = a.shape[0]
     factor = np.full((n, n), 0.0, dtype=object)
+    good: Any = True
     for j in range(n):
         for i in range(j, n):
             total = a[i, j]
             for k in range(j):
                 total = code.sub(total, code.mul(factor[i, k], factor[j, k]))
+            if i == j:
+                good = code.both(good, code.compare("gt", "f", total, 0.0))
             factor[i, j] = _root(code, total) if i == j else code.div(total, factor[j, j])
+    for i, j in zip(*np.tril_indices(n), strict=True):  # all or nothing, as LAPACK does
+        if isinstance(factor[i, j], str):
+            factor[i, j] = code.select(good, "f", factor[i, j], math.nan)
     return [factor]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 TYPES = {"f": "double", "i": "i64", "b": "i1"}
 
-LARGEST = 60_000
+LARGEST = 40_000
 """More instructions than this take longer to compile than they are worth."""
 
 
@@ -66,7 +66,7 @@ class Code:
         """
         top = len(self._levels) - 1
         level = top if fixed else max([self._floor, *(self._level_of[x] for x in inputs if isinstance(x, str))])
-        key = (template, inputs, tuple(map(type, inputs)))
+        key = (template, tuple(map(_told_apart, inputs)), tuple(map(type, inputs)))
         if not fixed:
             for k in range(top, -1, -1):
                 found = self._levels[k].seen.get(key)
@@ -229,8 +229,6 @@ class Code:
             return x - y
         if known(y) and y == 0:
             return x
-        if known(x) and x == 0:
-            return self.neg(y)
         return self.make("fsub contract double {}, {}", x, y, kinds="ff")
 
     def mul(self, x: Any, y: Any) -> Any:
@@ -245,7 +243,7 @@ class Code:
     def div(self, x: Any, y: Any) -> Any:
         if known(y):
             if known(x):
-                return x / y if y else math.nan if x == 0 or x != x else math.copysign(math.inf, x)
+                return x / y if y else math.nan if x == 0 or x != x else math.copysign(math.inf, x) * sign(y)
             if y == 1:
                 return x
         elif known(x) and x == 0:
@@ -337,7 +335,7 @@ class Code:
     def select(self, condition: Any, kind: str, yes: Any, no: Any) -> Any:
         if known(condition):
             return yes if condition else no
-        if type(yes) is type(no) and yes == no:
+        if type(yes) is type(no) and _told_apart(yes) == _told_apart(no):
             return yes
         t = TYPES[kind]
         return self.make(f"select i1 {{}}, {t} {{}}, {t} {{}}", condition, yes, no, kinds="b" + 2 * kind)
@@ -351,9 +349,23 @@ class Code:
         """From a bit."""
         return int(x) if known(x) else self.make("zext i1 {} to i64", x, kinds="b")
 
-    def cut(self, x: Any) -> Any:
-        """From a double, towards zero."""
-        return int(x) if known(x) else self.make("fptosi double {} to i64", x, kinds="f")
+    def cut(self, x: Any, bits: int) -> Any:
+        """From a double, towards zero, to the nearest integer that there is; NaN is zero."""
+        if known(x):
+            limit = 2 ** (bits - 1)
+            return 0 if x != x else int(max(-limit, min(x, limit - 1)))
+        cut = self.make(f"call i{bits} @llvm.fptosi.sat.i{bits}.f64(double {{}})", x, kinds="f")
+        return cut if bits == 64 else self.make(f"sext i{bits} {{}} to i64", cut, kinds="i")
+
+
+def sign(x: float) -> float:
+    """1 or -1, of zeros too."""
+    return math.copysign(1.0, x)
+
+
+def _told_apart(x: Any) -> Any:
+    """A number, so that zero and minus zero differ."""
+    return ("-", 0.0) if isinstance(x, float) and x == 0.0 and sign(x) < 0 else x
 
 
 def known(x: Any) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from jax.lax import GatherScatterMode
 
 from bricard.native.code import Code, Unsupported, known
+from bricard.native.numbers import NUMBERWISE
 from bricard.native.values import Memory, Values
 
 Results = list[Any]
@@ -62,11 +63,17 @@ def updated(values: Values, x: Any, part: np.ndarray, starts: list[Any], kind: s
 def _set_row(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     """Equinox' `buffer.at[i].set(row)`."""
     _, x, row, *indices = args
-    if len(indices) != 1 or params["i_static"] is not None or indices[0].shape:
+    if len(indices) != 1 or params["i_static"] is not None or indices[0].shape or params["kwargs"]:
         raise Unsupported("writing to several places at once")
     code, i, n = values.code, values.numbers(indices[0])[()], x.shape[0]
-    i = _within(code, code.select(code.compare("lt", "i", i, 0), "i", code.int_op("add", i, n), i), n - 1)
-    part = values.numbers(row)[None]
+    i = code.select(code.compare("lt", "i", i, 0), "i", code.int_op("add", i, n), i)
+    there = code.both(code.compare("ge", "i", i, 0), code.compare("lt", "i", i, n))
+    i = _within(code, i, n - 1)
+    part = values.numbers(row)[None].copy()
+    if there is not True:  # what is written elsewhere is lost
+        for index in np.ndindex(part.shape):
+            before = values.element(x, [i, *index[1:]], kinds[1])
+            part[index] = code.select(there, kinds[1], part[index], before)
     return [updated(values, x, part, [i, *[0] * (part.ndim - 1)], kinds[1])]
 
 
@@ -95,19 +102,25 @@ def _gather(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Res
         found = values.element(x, at, kinds[0])
         if good is not True and kinds[0] != "f":
             raise Unsupported("an index that may be too large")
-        result[index] = code.select(good, kinds[0], found, math.nan)
+        fill = math.nan if params["fill_value"] is None else float(params["fill_value"])
+        result[index] = code.select(good, kinds[0], found, fill)
     return [result]
 
 
 def _scatter(adds: bool) -> Callable[..., Any]:
     def rule(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
         x, indices, updates = args[0], values.numbers(args[1]), values.numbers(args[2])
-        code, d = values.code, params["dimension_numbers"]
+        d, clips = params["dimension_numbers"], params["mode"] == GatherScatterMode.CLIP
+        if not adds and params["update_jaxpr"] is not None:
+            raise Unsupported("numbers replaced by a function of theirs")
+        add = NUMBERWISE["add"](values.code, {}, kinds) if adds else None
         if not all(map(known, indices.ravel())):
-            return [_scattered(values, x, indices, updates, params, kinds[0], adds)]
+            return [_scattered(values, x, indices, updates, params, kinds[0], add)]
         written: dict[tuple[int, ...], Any] = {}
         inserted = {*d.inserted_window_dims, *d.operand_batching_dims}
         inside = [a for a in range(len(x.shape)) if a not in inserted]
+        window = dict(zip(inside, (updates.shape[a] for a in d.update_window_dims), strict=True))
+        largest = [n - window.get(a, 1) for a, n in enumerate(x.shape)]
         for index in np.ndindex(updates.shape):
             batch = [i for a, i in enumerate(index) if a not in d.update_window_dims]
             at = [0] * len(x.shape)
@@ -115,12 +128,16 @@ def _scatter(adds: bool) -> Callable[..., Any]:
                 at[axis] = indices[(*batch, k)]
             for axis, of in zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True):
                 at[axis] = batch[of]
+            if clips:
+                at = [min(max(i, 0), most) for i, most in zip(at, largest, strict=True)]
+            if not all(0 <= i <= most for i, most in zip(at, largest, strict=True)):
+                continue  # the whole of it is lost
             for axis, of in zip(inside, d.update_window_dims, strict=True):
                 at[axis] += index[of]
-            if all(0 <= i < n for i, n in zip(at, x.shape, strict=True)):
-                to = tuple(at)
-                before = written[to] if to in written else values.element(x, to, kinds[0]) if adds else None
-                written[to] = code.add(before, updates[index]) if adds else updates[index]
+            to, new = tuple(at), updates[index]
+            if add is not None:
+                new = add(written[to] if to in written else values.element(x, to, kinds[0]), new)
+            written[to] = new
         if values.is_large(x):
             return [_patched(values, x, kinds[0], written)]
         result = values.numbers(x).copy()
@@ -132,7 +149,7 @@ def _scatter(adds: bool) -> Callable[..., Any]:
 
 
 def _scattered(
-    values: Values, x: Any, indices: np.ndarray, updates: np.ndarray, params: Any, kind: str, adds: bool
+    values: Values, x: Any, indices: np.ndarray, updates: np.ndarray, params: Any, kind: str, add: Any
 ) -> np.ndarray:
     """Numbers written to places that are not known: each place asks whether it is meant."""
     code, d = values.code, params["dimension_numbers"]
@@ -145,7 +162,7 @@ def _scattered(
             meant: Any = True
             for i, k in zip(at, place, strict=True):
                 meant = code.both(meant, code.compare("eq", "i", i, k))
-            value = code.add(result[place], updates[index]) if adds else updates[index]
+            value = updates[index] if add is None else add(result[place], updates[index])
             result[place] = code.select(meant, kind, value, result[place])
     return result
 

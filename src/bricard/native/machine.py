@@ -18,6 +18,8 @@ import llvmlite.binding as llvm
 HEAD = """target triple = "{triple}"
 {functions}
 declare double @nextafter(double, double)
+declare i64 @llvm.fptosi.sat.i64.f64(double)
+declare i32 @llvm.fptosi.sat.i32.f64(double)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 define void @run({parameters}) {{
 entry:

@@ -128,7 +128,12 @@ def _convert(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     if want == "f":
         return lambda x: code.to_float(x, have)
     if want == "i":
-        return code.to_int if have == "b" else code.cut
+        if have == "b":
+            return code.to_int
+        bits = np.dtype(params["new_dtype"])
+        if bits == np.uint32:
+            raise Unsupported("a number without a sign")
+        return lambda x: code.cut(x, 8 * bits.itemsize)
     return lambda x: code.compare("ne", have, x, 0.0 if have == "f" else 0)
 
 
@@ -170,6 +175,12 @@ def _sign(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     return operation
 
 
+def _to_the_power(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    if kinds[0] != "f":
+        raise Unsupported("powers of integers")
+    return lambda x, y: code.call("pow", x, y if kinds[1] == "f" else code.to_float(y, kinds[1]))
+
+
 def _round(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     even = params["rounding_method"] == RoundingMethod.TO_NEAREST_EVEN
     return lambda x: code.call("roundeven" if even else "round", x)
@@ -179,7 +190,7 @@ def _inverse_root(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     return lambda x: code.div(1.0, code.call("sqrt", x))
 
 
-UNCHANGED = ("copy", "copy_p", "stop_gradient", "optimization_barrier", "nonbatchable", "unvmap_any", "unvmap_all")
+UNCHANGED = ("copy", "copy_p", "stop_gradient", "optimization_barrier", "nonbatchable")
 """Operations that change nothing but what JAX thinks of a value."""
 
 NUMBERWISE: dict[str, Callable[..., Any]] = {
@@ -202,7 +213,7 @@ NUMBERWISE: dict[str, Callable[..., Any]] = {
     "log": _function("log", lambda x: math.log(x)),
     **{name: _function(name, getattr(math, name)) for name in ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")},
     "atan2": _function("atan2", math.atan2),
-    "pow": _function("pow"),
+    "pow": _to_the_power,
     "round": _round,
     "floor": _function("floor", lambda x: float(math.floor(x))),
     "ceil": _function("ceil", lambda x: float(math.ceil(x))),

@@ -12,6 +12,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 
 from bricard.native.machine import Function
 from bricard.native.numbers import kind_of
+from bricard.native.size import refuse_large
 from bricard.native.translate import Translation, constants
 from bricard.native.values import ONE_BY_ONE, Memory
 
@@ -29,9 +30,11 @@ class Packed(NamedTuple):
 
 
 def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
-    """Arrays of floats, integers and bits, ready to be handed over."""
+    """Arrays of floats, integers and bits, ready to be handed over; `Unsupported` if there are others."""
     if not arrays:
         return NOTHING
+    for x in arrays:
+        kind_of(x)
     arrays = [np.asarray(x) for x in arrays]
     words = np.empty(sum(x.size for x in arrays))
     whole, at = words.view(np.int64), 0
@@ -56,6 +59,7 @@ class Program:
     """A function of groups of arrays, compiled; `Unsupported` if it does what only XLA can."""
 
     def __init__(self, closed: ClosedJaxpr, groups: Sequence[Packed]):
+        refuse_large(closed.jaxpr)
         translation = Translation()
         code, values = translation.code, translation.values
         names = [f"%in{k}" for k in range(len(groups))]
@@ -74,7 +78,8 @@ class Program:
                         inputs[-1][index] = 0.0 if zeros[at + i] else values.element(array, index, array.kind)
                 at += size
         jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
-        results = translation.run(jaxpr, [constants(c) for c in closed.consts], inputs)
+        with np.errstate(all="ignore"):  # known numbers may be NaN or infinite
+            results = translation.run(jaxpr, [constants(c) for c in closed.consts], inputs)
         self._shapes: list[tuple[slice, Any]] = []
         out, at = code.parameter("%out"), 0
         for x, aval in zip(results, closed.out_avals, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 
 from bricard.native.code import Unsupported
 from bricard.native.numbers import NUMBERWISE, kind_of
-from bricard.native.values import FEW, Memory, Rule, Values, single
+from bricard.native.values import DEAREST, FEW, Memory, Rule, Values, single
 
 Results = list[Any]
 
@@ -25,10 +25,15 @@ def elementwise(values: Values, operation: Callable[..., Any], shape: Sequence[i
             # An array without axes has nothing to be paired with.
             return operation(*(of([0 if n == 1 else i for i, n in zip(index, of_shape)]) for of, of_shape in rules))  # noqa: B905
 
-        return Rule(shape, kind, at)
+        result = Rule(shape, kind, at, 1 + sum(map(_cost, args)))
+        return values.kept(result, kind) if result.cost > DEAREST else result
     arrays = [values.numbers(x) for x in args]
     result = np.frompyfunc(operation, len(arrays), 1)(*arrays)
     return single(np.broadcast_to(result, shape) if np.shape(result) != tuple(shape) else result)
+
+
+def _cost(x: Any) -> int:
+    return x.cost if isinstance(x, Rule) else 1
 
 
 def _select(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
@@ -65,7 +70,12 @@ def _broadcast(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> 
     if values.is_large(x) or (not lengths and math.prod(shape) > FEW):
         at = values.rule(x, kinds[0])
         return [
-            Rule(shape, kinds[0], lambda i: at([0 if n == 1 else i[a] for a, n in zip(axes, lengths, strict=True)]))
+            Rule(
+                shape,
+                kinds[0],
+                lambda i: at([0 if n == 1 else i[a] for a, n in zip(axes, lengths, strict=True)]),
+                _cost(x),
+            )
         ]
     view = [1] * len(shape)
     for axis, length in zip(axes, lengths, strict=True):
@@ -92,7 +102,7 @@ def _drop_axes(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> 
             rest = iter(index)
             return at([0 if a in dropped else next(rest) for a in range(axes)])
 
-        return [Rule(out[0].shape, kinds[0], element)]
+        return [Rule(out[0].shape, kinds[0], element, _cost(x))]
     return [values.numbers(x).reshape(out[0].shape)]
 
 
@@ -111,6 +121,7 @@ def _slice(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Resu
                         for i, k, s in zip(index, strides, starts, strict=True)
                     ]
                 ),
+                _cost(x),
             )
         ]
     cuts = zip(starts, params["limit_indices"], strides, strict=True)
@@ -180,8 +191,19 @@ def _reduction(choose: Callable[..., Any], start: Callable[[str], Any]) -> Calla
         result = np.empty(x.shape[:-1], dtype=object)
         for index in np.ndindex(result.shape):
             row = list(x[index])
+            if not row and start(kinds[0]) is None:
+                raise Unsupported("the extreme of nothing")
             result[index] = reduce(operation, row) if row else start(kinds[0])
         return [result]
+
+    return rule
+
+
+def _of_all(name: str) -> Callable[..., Any]:
+    """A question of equinox about a whole batch."""
+
+    def rule(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
+        return SHAPES[name](values, {"axes": range(len(args[0].shape))}, args, kinds, out)
 
     return rule
 
@@ -244,13 +266,15 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "pad": _pad,
     "iota": _iota,
     "reduce_sum": _reduction(NUMBERWISE["add"], lambda kind: 0.0 if kind == "f" else 0),
-    "reduce_max": _reduction(NUMBERWISE["max"], lambda kind: -math.inf),
-    "reduce_min": _reduction(NUMBERWISE["min"], lambda kind: math.inf),
+    "reduce_max": _reduction(NUMBERWISE["max"], lambda kind: -math.inf if kind == "f" else None),
+    "reduce_min": _reduction(NUMBERWISE["min"], lambda kind: math.inf if kind == "f" else None),
     "reduce_and": _reduction(NUMBERWISE["and"], lambda kind: True),
     "reduce_or": _reduction(NUMBERWISE["or"], lambda kind: False),
     "argmax": _first("gt"),
     "argmin": _first("lt"),
     "cumsum": _cumulative,
+    "unvmap_any": _of_all("reduce_or"),
+    "unvmap_all": _of_all("reduce_and"),
     "platform_index": _platform,
 }
 """Name of the operation -> function of the values, its parameters, its arguments, their kinds and the abstract results,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from bricard.native.shapes import SHAPES, elementwise
 from bricard.native.values import Memory, Values
 
 ARRAYWISE = SHAPES | INDICES | ALGEBRA
-CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-"""Where the equations of a call are."""
+CALLS = (
+    *("jit", "pjit", "closed_call", "core_call", "core_closed_call", "checkpoint", "remat", "remat2"),
+    *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"),
+)
+"""Operations that only do what is inside them."""
 MANY = 64
 """Longer arrays that a loop hands on are kept in memory."""
 WRITTEN_OUT = 16
@@ -84,12 +88,11 @@ class Translation:
             return self._scan(params, args, out)
         if name == "cond":
             return self._cond(params, args, out)
-        for key in CALLS:
-            inner = params.get(key)
-            if isinstance(inner, ClosedJaxpr):
-                return self.run(inner.jaxpr, [constants(c) for c in inner.consts], args)
-            if isinstance(inner, Jaxpr):
-                return self.run(inner, [], args)
+        for inside in (params.get(key) for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in CALLS):
+            if isinstance(inside, ClosedJaxpr):
+                return self._closed(inside, args)
+            if isinstance(inside, Jaxpr):
+                return self.run(inside, [], args)
         raise Unsupported(f"the operation {name}")
 
     def _closed(self, closed: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -99,11 +102,10 @@ class Translation:
         """Arrays with rows are kept in memory and written over, all others are numbers."""
         values, code = self.values, self.code
         condition, body = params["cond_jaxpr"], params["body_jaxpr"]
+        if condition.out_avals[0].shape:
+            raise Unsupported("a batch of loops")
         n, m = params["cond_nconsts"], params["body_nconsts"]
         of_condition, of_body, start = args[:n], args[n : n + m], args[n + m :]
-        fixed = [x for x in (*of_condition, *of_body) if isinstance(x, Memory)]
-        for x in fixed:
-            x.holders += 1
         in_memory = [(len(aval.shape) > 1 and aval.size > 0) or aval.size > MANY for aval in out]
         kinds = [kind_of(aval) for aval in out]
         slots = [values.kept(x, kind) if rows else None for x, kind, rows in zip(start, kinds, in_memory, strict=True)]
@@ -115,13 +117,14 @@ class Translation:
             return [next(rest) if slot is None else slot for slot in slots]
 
         def on(*given: Any) -> Any:
-            return values.numbers(self._closed(condition, [*of_condition, *arrays(given)])[0])[()]
+            with held(slots):  # to be asked is not to be changed
+                return values.numbers(self._closed(condition, [*of_condition, *arrays(given)])[0])[()]
 
         def step(*given: Any) -> list[Any]:
             found = self._closed(body, [*of_body, *arrays(given)])
-            # What is another's memory is moved out of the way before anything is written there.
+            # What may be read from memory that is written to next is moved out of the way first.
             found = [
-                values.kept(x, kind) if isinstance(x, Memory) and slot is not x and x in slots else x
+                values.kept(x, kind) if slot is not None and x is not slot and not isinstance(x, np.ndarray) else x
                 for x, kind, slot in zip(found, kinds, slots, strict=True)
             ]
             following = self._numbers([x for x, slot in zip(found, slots, strict=True) if slot is None])
@@ -130,10 +133,8 @@ class Translation:
                     values.write(slot, x)
             return following
 
-        result = arrays(code.loop(types, flat, on, step))
-        for x in fixed:
-            x.holders -= 1
-        return result
+        with held((*of_condition, *of_body)):
+            return arrays(code.loop(types, flat, on, step))
 
     def _scan(self, params: Any, args: list[Any], out: list[Any]) -> list[Any]:
         n, m, rounds = params["num_consts"], params["num_carry"], params["length"]
@@ -142,11 +143,12 @@ class Translation:
         if rounds > WRITTEN_OUT:
             return self._long_scan(body, consts, carry, rows, out, order)
         results = [np.empty(aval.shape, dtype=object) for aval in out[m:]]
-        for i in order:
-            found = self._closed(body, [*consts, *carry, *self._rows(rows, i, body.in_avals[n + m :])])
-            carry = found[:m]
-            for result, x in zip(results, found[m:], strict=True):
-                result[i, ...] = self.values.numbers(x)  # also of single numbers
+        with held((*consts, *rows)):
+            for i in order:
+                found = self._closed(body, [*consts, *carry, *self._rows(rows, i, body.in_avals[n + m :])])
+                carry = found[:m]
+                for result, x in zip(results, found[m:], strict=True):
+                    result[i, ...] = self.values.numbers(x)  # also of single numbers
         return [*carry, *results]
 
     def _long_scan(self, body: Any, consts: Any, carry: Any, rows: Any, out: list[Any], order: range) -> list[Any]:
@@ -157,9 +159,6 @@ class Translation:
             Memory(code.reserve(math.prod(shape)), shape, kind)
             for shape, kind in zip(shapes[m:], kinds[m:], strict=True)
         ]
-        fixed = [x for x in (*consts, *rows) if isinstance(x, Memory)]
-        for x in fixed:
-            x.holders += 1
 
         def step(k: Any, *given: Any) -> list[Any]:
             i = k if order.step > 0 else code.int_op("sub", order[0], k)
@@ -174,9 +173,8 @@ class Translation:
             return code.compare("lt", "i", k, len(order))
 
         types = "i" + "".join(k * aval.size for k, aval in zip(kinds[:m], out, strict=False))
-        last = code.loop(types, [0, *self._numbers(carry)], on, step)[1:]
-        for x in fixed:
-            x.holders -= 1
+        with held((*consts, *rows)):
+            last = code.loop(types, [0, *self._numbers(carry)], on, step)[1:]
         return [*_gathered(last, shapes[:m]), *results]
 
     def _rows(self, arrays: Sequence[Any], i: Any, avals: Sequence[Any]) -> list[np.ndarray]:
@@ -198,9 +196,6 @@ class Translation:
         if len(ways) != 2:
             raise Unsupported("a choice of more than two ways")
         kinds = [kind_of(aval) for aval in out]
-        for x in inputs:
-            if isinstance(x, Memory):
-                x.holders += 1  # one way must not change it for the other
 
         def way(closed: Any) -> Any:
             return lambda: self._numbers(self._closed(closed, inputs))
@@ -208,7 +203,20 @@ class Translation:
         code = self.code
         chosen = code.compare("ne", "i", chosen, 0)  # an index; what comes from a bit is found again as one
         types = "".join(k * aval.size for k, aval in zip(kinds, out, strict=True))
-        return _gathered(code.branch(chosen, types, [way(w) for w in ways]), [aval.shape for aval in out])
+        with held(inputs):  # one way must not change them for the other
+            found = code.branch(chosen, types, [way(w) for w in ways])
+        return _gathered(found, [aval.shape for aval in out])
+
+
+@contextlib.contextmanager
+def held(arrays: Sequence[Any]) -> Iterator[None]:
+    """Nobody may write over these meanwhile."""
+    memories = [x for x in arrays if isinstance(x, Memory)]
+    for x in memories:
+        x.holders += 1
+    yield
+    for x in memories:
+        x.holders -= 1
 
 
 def _gathered(numbers: Sequence[Any], shapes: Sequence[Sequence[int]]) -> list[np.ndarray]:
@@ -219,6 +227,18 @@ def _gathered(numbers: Sequence[Any], shapes: Sequence[Sequence[int]]) -> list[n
         for index in np.ndindex(array.shape):
             array[index] = next(rest)
     return arrays
+
+
+def inner(equation: Any) -> list[Jaxpr]:
+    """The equations inside an equation: of calls, loops and ways."""
+    values = [x for p in equation.params.values() for x in (p if isinstance(p, (tuple, list)) else (p,))]
+    return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in values if isinstance(x, (Jaxpr, ClosedJaxpr))]
+
+
+def rounds_written_out(equation: Any) -> int:
+    """How many copies of what is inside it are made."""
+    rounds = equation.params["length"] if equation.primitive.name == "scan" else 1
+    return rounds if rounds <= WRITTEN_OUT else 1
 
 
 def constants(x: Any) -> Any:

@@ -16,6 +16,10 @@ FEW = 256
 """Arrays in memory of up to this many numbers are loaded whole where they are used."""
 
 
+DEAREST = 20
+"""What takes more operations for each element is written to memory, not done again wherever it is asked for."""
+
+
 class Memory:
     """An array in memory, rows first."""
 
@@ -32,8 +36,8 @@ class Memory:
 class Rule:
     """An array by what is at an index (a list of numbers, known or not)."""
 
-    def __init__(self, shape: Sequence[int], kind: str, at: Callable[[list[Any]], Any]):
-        self.shape, self.kind, self.at = tuple(shape), kind, at
+    def __init__(self, shape: Sequence[int], kind: str, at: Callable[[list[Any]], Any], cost: int = 1):
+        self.shape, self.kind, self.at, self.cost = tuple(shape), kind, at, cost
 
     @property
     def size(self) -> int:
