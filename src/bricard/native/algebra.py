@@ -57,7 +57,7 @@ def _cholesky(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> R
                 good = code.both(good, code.compare("gt", "f", total, 0.0))
             factor[i, j] = _root(code, total) if i == j else code.div(total, factor[j, j])
     for i, j in zip(*np.tril_indices(n), strict=True):  # all or nothing, as LAPACK does
-        if isinstance(factor[i, j], str):
+        if good is False or isinstance(factor[i, j], str):
             factor[i, j] = code.select(good, "f", factor[i, j], math.nan)
     return [factor]
 
