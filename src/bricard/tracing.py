@@ -101,7 +101,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is compiled for the shells of its arguments and called with their arrays; returns arrays only.
 
     Does what `equinox.filter_jit` does, but looks at each module once and not in each call; and where it can, by
-    `bricard.native` in place of XLA: results are NumPy's then.
+    `bricard.native` in place of XLA: results are NumPy's then. Its attribute `native` (`NativePrograms`) knows.
     """
 
     def plain(shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]]) -> Any:
@@ -111,7 +111,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     plain.__name__ = function.__name__  # as JAX calls it
     program = jax.jit(plain, static_argnums=(0, 1))
-    native = _NativePrograms(plain)
+    native = NativePrograms(plain)
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -124,16 +124,22 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
                 return known()
         return program(shells, tuple(named), arrays)
 
+    call.native = native  # pyright: ignore[reportAttributeAccessIssue]
     return call
 
 
-class _NativePrograms:
+class NativePrograms:
     """What was compiled to machine code of one function, and what could not be."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
         self._found: dict[Any, tuple[Program, Any] | None] = {}
         self._patterns: dict[Any, int] = {}
+
+    @property
+    def made(self) -> int:
+        """How many were compiled."""
+        return sum(found is not None for found in self._found.values())
 
     def find(
         self, shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]], values: Sequence[Any]
@@ -186,6 +192,8 @@ def _packed(value: Any, arrays: tuple[Any, ...]) -> Packed:
     """Ready to be handed over; parameters of a module, which does not change, are looked at once, for zeros too."""
     if not isinstance(value, eqx.Module):
         return pack(arrays)
+    if not all(isinstance(x, jax.Array) for x in arrays):  # NumPy's may be written over
+        return pack(arrays, find_zeros=True)
     return remembered(value, "packed", lambda: pack(arrays, find_zeros=True))
 
 

@@ -1,5 +1,6 @@
 """Runs by LLVM and by XLA are the same, and users cannot tell them apart."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,6 +111,20 @@ def test_zeros_of_a_model_are_found_again_when_they_are_none(built):
         counts.append(len(built))
     # Two programs (a look at the start, and the run) for each pattern of zeros; parameters alone compile nothing.
     assert counts == [2, 4, 4, 4]
+
+
+def test_arrays_of_numpy_may_be_written_over():
+    @compiled
+    def total(body, x):
+        return body.numbers @ x
+
+    class Holder(eqx.Module):
+        numbers: np.ndarray
+
+    held = Holder(np.array([1.0, 0.0]))
+    assert total(held, np.ones(2)) == 1.0
+    held.numbers[:] = [2.0, 5.0]
+    assert total(held, np.ones(2)) == 7.0
 
 
 def test_many_patterns_of_zeros_end_in_one_program(built):

@@ -55,8 +55,10 @@ class Function:
             parameters=", ".join(f"ptr noalias {name}" for name in parameters),
         )
         text = head + "\n".join(lines) + "\nret void\n}\n"
-        # More optimisation takes longer and gains nothing: what there was to leave out is left out already.
-        machine = target.create_target_machine(**processor, opt=1, jit=True)
+        # More optimisation takes longer and gains nothing: what there was to leave out is left out already. Without
+        # loops each instruction is done once, for which none is worth its time.
+        level = int(any(" phi " in line for line in lines))
+        machine = target.create_target_machine(**processor, opt=level, jit=True)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
         folder = _folder()
         if folder is not None:

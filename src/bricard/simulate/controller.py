@@ -9,10 +9,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError
-from bricard.system import Scalar, System, Vector
+from bricard.system import Numbers, Scalar, System, Vector, checked
 from bricard.tracing import remembered
 
 Memory = Any
@@ -114,6 +115,19 @@ def as_controller(controller: Any, subject: str = "controller") -> Controller:
     return controller if isinstance(controller, Controller) else Feedback(controller)
 
 
+def _constant_input(system: System, u: Numbers) -> ConstantInput:
+    """Constant inputs; those of the last run if they are the same, since to make them and look at them takes long."""
+    if not isinstance(u, np.ndarray):
+        return ConstantInput(u)
+    last: dict[bytes, ConstantInput] = remembered(system, "last input", dict)
+    key = u.tobytes()
+    if key not in last:
+        last.clear()
+        with jax.ensure_compile_time_eval():  # a number even under `jit`, since it is kept
+            last[key] = ConstantInput(jnp.asarray(u))
+    return last[key]
+
+
 def make_controller(system: System, u: Any, controller: Any, subject: str = "simulate") -> Controller:
     """Check `u` (numbers or a function of time) and `controller` (or a function of `t, q, v`); one may be given."""
     if u is not None and controller is not None:
@@ -122,7 +136,7 @@ def make_controller(system: System, u: Any, controller: Any, subject: str = "sim
         with jax.ensure_compile_time_eval():  # a number even under `jit`, since it is kept
             return remembered(system, "no input", lambda: ConstantInput(jnp.zeros(system.nu)))
     if u is not None and not callable(u):
-        return ConstantInput(system.vector(u, "u"))
+        return _constant_input(system, checked(system, u, "u"))
     name = "controller" if u is None else "u"
     made = InputOverTime(u) if callable(u) else as_controller(controller)
 
