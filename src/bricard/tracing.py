@@ -22,6 +22,10 @@ NATIVE = os.environ.get("BRICARD_NATIVE", "1") != "0"
 MOST_PATTERNS = 4
 """So many programs are made for models that differ in which of their parameters are zero, then one for all."""
 
+MOST_PROGRAMS = 256
+"""So many programs of a function are kept, then the oldest is forgotten: one that is made anew for each call, by a
+controller that is a new function each time, must not fill the memory."""
+
 
 class _Known(dict[str, Any]):
     """What was found out about an object; a copy of the object finds it out by itself."""
@@ -154,6 +158,8 @@ class NativePrograms:
             groups = [g._replace(zeros=None) for g in groups]
         key = (kind, tuple(g.zeros for g in groups))
         if key not in self._found:
+            if len(self._found) >= MOST_PROGRAMS:
+                self._found.pop(next(iter(self._found)))
             self._patterns[kind] = self._patterns.get(kind, 0) + 1
             self._found[key] = self._compile(shells, names, arrays, groups)
         found = self._found[key]

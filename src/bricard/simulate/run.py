@@ -137,7 +137,7 @@ def simulate(
         run = integrate(system, start(structure), times, structure=structure, **how)
         if structure is not None and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
             run = integrate(system, start(None), times, structure=None, **how)
-    t, states = jax.device_put((run.t, run.states))  # they may be NumPy's
+    t, states = jax.tree.map(jnp.asarray, (run.t, run.states))  # they may be NumPy's
     trajectory = Trajectory(
         system=system,
         method=method,
