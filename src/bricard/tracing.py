@@ -174,6 +174,8 @@ class NativePrograms:
             with no_collection():
                 trace = jax.make_jaxpr(functools.partial(self._function, shells, names), return_shape=True)
                 closed, shapes = trace(arrays)
+        except Unsupported:
+            return None
         finally:
             _FOR_LLVM.reset(token)
         try:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 from bricard.equations.problem import equilibrate
 from bricard.equations.route import Route
 from bricard.equations.sparse import Structure, sparse_acceleration
+from bricard.native import Unsupported
 from bricard.simulate.controller import Controller, Memory
 from bricard.simulate.forward import go_forward
 from bricard.simulate.hoist import hoist
@@ -23,7 +24,7 @@ from bricard.simulate.stabilize import Project, Stabilization
 from bricard.simulate.steps import Steps
 from bricard.simulate.touching import problem_with_friction
 from bricard.system import Scalar, System, Vector
-from bricard.tracing import compiled
+from bricard.tracing import compiled, for_llvm
 
 NORMAL_ERROR_WEIGHT = 1e-3
 """How much the error across the constraints counts in the choice of steps, against the error along them."""
@@ -168,13 +169,16 @@ def integrate(
     adjoint: diffrax.AbstractAdjoint,
 ) -> Integration:
     """Integrate from `times[0]` to `times[-1]`, saving at `times`; steps that adapt end there, and at `stops`."""
+    forward = steps.adapt and isinstance(adjoint, diffrax.ForwardMode) and isinstance(progress, diffrax.NoProgressMeter)
+    if for_llvm() and not forward:
+        raise Unsupported("diffeqsolve, which calls back into Python")
     setting = Setting(system, method, stabilization, controller, start.variation, structure)
     y0 = State(start.q, start.v, jnp.zeros(3), controller.start(times[0], start.q, start.v))
     setting = setting.ready(times[0], y0)
 
     term: Any = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
     wrapped = ProjectedSolver(solver, saves_ends=steps.adapt)
-    if steps.adapt and isinstance(adjoint, diffrax.ForwardMode) and isinstance(progress, diffrax.NoProgressMeter):
+    if forward:
         run = go_forward(term, wrapped, y0, setting, times, stops, steps, dt, max_steps)
         finished = run.result == diffrax.RESULTS.successful
         return Integration(run.t, run.states, run.last_t, run.last, run.result, finished, run.stats)
