@@ -354,7 +354,7 @@ def _steps(
 ) -> Steps:
     growth = getattr(solver, "growth", 10.0)
     if all(isinstance(x, (int, float)) for x in (rtol, atol, span)):
-        return _known_steps(float(rtol), float(atol), float(span), dt is None, growth)  # pyright: ignore
+        return _known_steps(float(rtol), float(atol), float(span), dt is None, growth)  # pyright: ignore[reportArgumentType]
     return Steps(_numbers([rtol, atol, 1e-13 * span]), adapt=dt is None, growth=growth)
 
 
