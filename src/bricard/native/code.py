@@ -309,18 +309,18 @@ class Code:
         return self.make(f"icmp {sign}{how} {TYPES[kind]} {{}}, {{}}", x, y, kinds=2 * kind)
 
     def both(self, x: Any, y: Any) -> Any:
-        if known(x):
-            x, y = y, x
-        if known(y):
-            return x if y else False
-        return x if x == y else self._commuting("and i1 {}, {}", x, y, "bb")
+        return self._bits("and", x, y, decides=False)
 
     def either(self, x: Any, y: Any) -> Any:
+        return self._bits("or", x, y, decides=True)
+
+    def _bits(self, operation: str, x: Any, y: Any, decides: bool) -> Any:
+        """`and` or `or` of bits; one that `decides` makes the other one irrelevant."""
         if known(x):
             x, y = y, x
         if known(y):
-            return True if y else x
-        return x if x == y else self._commuting("or i1 {}, {}", x, y, "bb")
+            return decides if y == decides else x
+        return x if x == y else self._commuting(f"{operation} i1 {{}}, {{}}", x, y, "bb")
 
     def differ(self, x: Any, y: Any) -> Any:
         if known(x):
