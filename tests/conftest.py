@@ -6,6 +6,10 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_enable_x64", True)
 
+# The compiler handles every number of a program by itself: checked at each call, it would take ten times as long. Its
+# own tests compare what it computes with XLA.
+import bricard.native  # noqa: E402
+
 with install_import_hook("bricard", "beartype.beartype"):
     import bricard
 
