@@ -11,6 +11,7 @@ ORDER = (
     "errors",
     "native",
     "tracing",
+    "rounding",
     "spatial",
     "system",
     "mechanism",

@@ -22,6 +22,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, checked_vector, is_concrete
+from bricard.rounding import linear_term_sizes
 from bricard.tracing import remembered, traced_once
 
 Scalar = Float[Array, ""] | float
@@ -180,6 +181,18 @@ class System(eqx.Module):
         """`A`, (m, nv)."""
         jacobian = jax.jacfwd if self.nv <= 2 * self.n_constraints else jax.jacrev
         return jacobian(lambda v: self.constraint_rate(q, v, t))(jnp.zeros(self.nv))
+
+    def constraint_sizes(self, q: Vector, t: Scalar) -> Matrix:
+        """Natural size of each entry of `A`, (m, nv): that of the terms whose sum it is, also where they cancel.
+
+        An entry far below its size is rounding error. A row of such entries, here and nearby, restrains nothing: it
+        repeats what the coordinates imply already (the second hinge of a door).
+        """
+
+        def rate(w: Vector, q: Vector) -> Vector:
+            return jax.jvp(lambda v: self.constraint_rate(q, v, t), (jnp.zeros_like(w),), (w,))[1]
+
+        return linear_term_sizes(rate, self.nv, q)
 
     def constraint_acceleration(self, q: Vector, v: Vector, t: Scalar) -> Vector:
         """`b` of `A v̇ = b`: `−Ȧ v` and all terms with explicit time."""

@@ -124,3 +124,66 @@ def test_structure_that_cannot_move_is_no_error():
     _, reactions = forces(system, system.reference, jnp.zeros(6))
     np.testing.assert_allclose(reactions["A"].force + reactions["B"].force, [0.0, 2 * 9.81], atol=1e-9)
     np.testing.assert_allclose(reactions["C"].force[1], 0.0, atol=1e-9)  # by symmetry
+
+
+def tilted_door(hinges):
+    """The same door on an axis that points nowhere in particular."""
+    m = br.Mechanism(gravity=(0, 0, -9.81), name="tilted door")
+    m.body("door", mass=20.0, com=(0.4, 0, 1.0), inertia=(2.0, 3.0, 1.0))
+    axis = np.array((0.1, 0.2, 1.0))
+    for i in range(hinges):
+        m.revolute(f"hinge {i}", m.ground, "door", axis / np.linalg.norm(axis) * (0.3 + 1.4 * i), axis)
+    return m
+
+
+def hinge_acceleration():
+    """Of the tilted door, from the torque and the inertia about its axis."""
+    axis = np.array((0.1, 0.2, 1.0)) / np.linalg.norm((0.1, 0.2, 1.0))
+    arm = np.array((0.4, 0.0, 1.0))
+    inertia = axis @ np.diag((2.0, 3.0, 1.0)) @ axis + 20.0 * (arm @ arm - (axis @ arm) ** 2)
+    return axis @ np.cross(arm, (0.0, 0.0, -9.81 * 20.0)) / inertia
+
+
+def test_a_second_hinge_on_a_tilted_axis_changes_nothing():
+    one, two = (tilted_door(n).system() for n in (1, 2))
+    q, v = two.reference, jnp.zeros(1)
+    assert (br.mobility(two, q).dof, br.mobility(two, q).redundant) == (1, 5)
+    for system in (one, two):
+        found = br.forward_dynamics(system, q, v).acceleration
+        np.testing.assert_allclose(found, [hinge_acceleration()], rtol=1e-12)
+    assert abs(hinge_acceleration()) == pytest.approx(4.158, abs=1e-3)
+    np.testing.assert_allclose(br.assemble(two, [0.7]).q, [0.7], atol=1e-14)
+    runs = [br.simulate(system, [0.3], [0.5], t_end=1.0, save=5) for system in (one, two)]
+    np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-10)
+    np.testing.assert_allclose(runs[1].reactions["hinge 0"].force.shape, (5, 3))
+    rest = br.stability.equilibrium(one, [0.3]).q
+    roots = [br.stability.eigenvalues(system, rest).physical for system in (one, two)]
+    np.testing.assert_allclose(np.sort_complex(roots[1]), np.sort_complex(roots[0]), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["relative", pytest.param("natural", marks=pytest.mark.slow)])
+def test_a_four_bar_moves_whatever_the_direction_of_its_axes(kind):
+    points = np.array([(0, 0), (0.3, 1.0), (2.3, 1.4), (2.0, 0)])
+
+    def four_bar(axis, offset):
+        frame = np.linalg.qr(np.column_stack([axis, np.eye(3)[0], np.eye(3)[1]]))[0]
+        frame = np.column_stack([frame[:, 1], frame[:, 2], np.cross(frame[:, 1], frame[:, 2])])
+        at = [offset + frame @ np.array([*p, 0.0]) for p in points]
+        m = br.Mechanism(gravity=-9.81 * frame[:, 1], name="four-bar")
+        names = ("crank", "coupler", "rocker")
+        for k, name in enumerate(names):
+            m.body(
+                name, mass=1.0 + k, com=0.5 * (at[k] + at[k + 1]), inertia=frame @ np.diag((0.1, 0.2, 0.3)) @ frame.T
+            )
+        for k, (a, b) in enumerate(zip(("ground", *names), (*names, "ground"), strict=True)):
+            m.revolute(f"J{k}", a, b, at[k], frame[:, 2])
+        return m.system(kind)
+
+    straight = four_bar(np.array([0.0, 0.0, 1.0]), np.zeros(3))
+    oblique = four_bar(np.array([1.0, 2.0, 3.0]), np.array([3.0, -5.0, 1.0]))
+    for system in (straight, oblique):
+        assert br.mobility(system, system.reference).dof == 1
+    runs = [br.simulate(s, s.reference, jnp.zeros(s.nv), t_end=0.5, save=3) for s in (straight, oblique)]
+    energies = [float(s.kinetic_energy(r.q[-1], r.v[-1], 0.5)) for s, r in zip((straight, oblique), runs, strict=True)]
+    assert energies[0] > 0.1
+    assert energies[1] == pytest.approx(energies[0], rel=1e-8)

@@ -43,12 +43,22 @@ class Problem(eqx.Module):
         return cls(mass, force, matrix, target, zero, zero, jnp.zeros_like(matrix))
 
 
+ROUNDING = 1e-10
+"""A row whose entries and their changes are below this fraction of their natural size is zero up to rounding."""
+
+
 def row_variation(system: System, q: Vector, t: Scalar) -> Float[Array, "m n"]:
-    """Change of `A` along a fixed generic motion of about one radian or metre in every coordinate."""
+    """Change of `A` along a fixed generic motion of about one radian or metre in every coordinate.
+
+    Where a row is zero up to rounding here and nearby (`System.constraint_sizes`), its natural size instead: divided by
+    its own length, rounding error would become a constraint.
+    """
     steps = np.random.default_rng(0).uniform(0.5, 1.0, system.nv) * np.resize([1.0, -1.0], system.nv)
     along = system.qdot(q, jnp.asarray(steps))
-    change = jax.jvp(lambda q: system.constraint_matrix(q, t), (q,), (along,))[1]
-    return jax.lax.stop_gradient(change)
+    matrix, change = jax.jvp(lambda q: system.constraint_matrix(q, t), (q,), (along,))
+    sizes = system.constraint_sizes(q, t)
+    is_rounding = jnp.all(jnp.abs(matrix) + jnp.abs(change) <= ROUNDING * sizes, axis=1, keepdims=True)
+    return jax.lax.stop_gradient(jnp.where(is_rounding, sizes, change))
 
 
 def state_problem(

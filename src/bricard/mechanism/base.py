@@ -14,6 +14,7 @@ from bricard.mechanism.frames import Placement
 from bricard.mechanism.measures import spread_rows
 from bricard.mechanism.model import Model, Wrenches
 from bricard.mechanism.sensors import Reading
+from bricard.rounding import linear_term_sizes
 from bricard.spatial import skew
 from bricard.system import Scalar, System, Vector
 from bricard.tracing import remembered
@@ -221,6 +222,30 @@ class MechanismSystem(System):
         rows = self.pull(q, jnp.concatenate([model.joint_row_wrenches(place, self.own_rows), touch]))
         return jnp.concatenate([rows, self._relation_matrix(q, place), self.pull(q, slip)])
 
+    def constraint_sizes(self, q, t):
+        # `A = C T`: `C` acts on the velocities of the bodies, `T` maps `v` to them. Their norms, with moments and
+        # angular velocities at the size of the mechanism, do not vanish where the product does.
+        model, place, matrix = self.model, self.place(q), self.constraint_matrix(q, t)
+        length, reach = model.scale, self.reach(q)
+        touch, slip = model.rolling_wrenches(place)
+        joints = _wrench_norms(model.joint_row_wrenches(place, self.own_rows), length) @ reach
+        blocks = [jnp.zeros((len(self.rigidity_names), self.nv)), joints, _wrench_norms(touch, length) @ reach]
+        if len(model.relations):
+            related = model.related
+            each = spread_rows(related.wrenches(place), related.bodies, model.n)
+            blocks.append(jnp.abs(model.relations.coefficients) @ (_wrench_norms(each, length) @ reach))
+        if model.user:
+            sizes = linear_term_sizes(lambda w, place: model.user_rates(place, w.reshape(-1, 6), t), 6 * model.n, place)
+            blocks.append(_wrench_norms(sizes.reshape(-1, model.n, 6), length) @ reach)
+        blocks += [jnp.zeros((len(self.tied), self.nv)), _wrench_norms(slip, length) @ reach]
+        return jnp.maximum(jnp.concatenate(blocks), jnp.abs(matrix))
+
+    def reach(self, q: Vector) -> Float[Array, "n nv"]:
+        """Speed of each body for a unit of each velocity (m/s), turning counted at the size of the mechanism."""
+        n = self.model.n
+        rates = self.pull(q, jnp.eye(6 * n).reshape(6 * n, n, 6)).reshape(n, 6, -1)
+        return _wrench_norms(jnp.swapaxes(rates, 1, 2), 1.0 / self.model.scale)
+
     def _relation_matrix(self, q: Vector, place: Placement) -> Float[Array, "r nv"]:
         model = self.model
         if not len(model.relations):
@@ -252,6 +277,11 @@ class MechanismSystem(System):
                 label = name if k == 0 else f"{name} {k}"
                 lines[label] = (place.p[i][None] + line @ place.R[i].T)[:, :width]
         return lines
+
+
+def _wrench_norms(wrenches: Float[Array, "*batch 6"], length: Scalar) -> Float[Array, "*batch"]:
+    """Norms of wrenches as forces, with moments at an arm of `length` (m)."""
+    return jnp.sqrt(jnp.sum(wrenches[..., :3] ** 2, axis=-1) + jnp.sum((wrenches[..., 3:] / length) ** 2, axis=-1))
 
 
 @eqx.filter_jit

@@ -264,13 +264,17 @@ class Model(eqx.Module):
             each = spread_rows(coordinates.wrenches(place), coordinates.bodies, self.n)
             blocks.append(jnp.tensordot(self.relations.coefficients, each, 1))
         if self.user:
-
-            def moved(step: Wrenches) -> Array:
-                turned = place.R + jax.vmap(skew)(step[:, 3:]) @ place.R
-                return self.user_rows(Placement(place.p + step[:, :3], turned, place.turns), t)
-
-            blocks.append(jax.jacrev(moved)(jnp.zeros((self.n, 6))))
+            blocks.append(self.user_row_wrenches(place, t))
         return jnp.concatenate([*blocks, slip])
+
+    def user_row_wrenches(self, place: Placement, t: Scalar) -> Float[Array, "s n 6"]:
+        """The Jacobian of the user's own constraints in the space of body velocities."""
+        return jax.jacrev(lambda twists: self.user_rates(place, twists, t))(jnp.zeros((self.n, 6)))
+
+    def user_rates(self, place: Placement, twists: Wrenches, t: Scalar) -> Float[Array, " s"]:
+        """Rates of the user's own constraints due to the motion of the bodies."""
+        moving = Placement(twists[:, :3], jax.vmap(skew)(twists[:, 3:]) @ place.R, jnp.zeros_like(place.turns))
+        return jax.jvp(lambda place: self.user_rows(place, t), (place,), (moving,))[1]
 
     @property
     def all_row_names(self) -> tuple[str, ...]:

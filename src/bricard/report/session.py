@@ -135,7 +135,8 @@ def _admissible(system: System, q: Float[Array, " nq"], kick: Vector, t: Scalar)
     """The part of a change of velocity that the constraints allow, in the mass metric: as an impulse would do it."""
     if system.n_constraints == 0:
         return kick
-    correction = Correction(system.mass_matrix(q, t), system.constraint_matrix(q, t), row_variation(system, q, t))
+    mass, matrix, variation = system.mass_matrix(q, t), system.constraint_matrix(q, t), row_variation(system, q, t)
+    correction = Correction(mass, matrix, variation, system.weakest_constraint)
     return kick - correction.normal(kick)
 
 

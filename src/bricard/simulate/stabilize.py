@@ -50,9 +50,10 @@ class Project(eqx.Module):
         if structure is None:
             matrix = system.constraint_matrix(q, t)
             mass = system.mass_matrix(q, t) if self.metric == "mass" else jnp.eye(system.nv)
-            correction = Correction(mass, matrix, variation)
+            correction = Correction(mass, matrix, variation, system.weakest_constraint)
         else:
-            correction = SparseCorrection(structure, matrices(system, structure, q, t), variation)
+            at = matrices(system, structure, q, t)
+            correction = SparseCorrection(structure, at, variation, system.weakest_constraint)
         velocity_rows = jnp.zeros(system.n_constraints - system.n_holonomic)
 
         def closer(q: Vector, _: None) -> tuple[Vector, None]:
@@ -69,9 +70,14 @@ class Project(eqx.Module):
 
 
 class Correction:
-    """The smallest change of velocity that changes the constraint rates as asked: `M⁻¹Aᵀ(A M⁻¹Aᵀ)⁺`, rank-safe."""
+    """The smallest change of velocity that changes the constraint rates as asked: `M⁻¹Aᵀ(A M⁻¹Aᵀ)⁺`, rank-safe.
 
-    def __init__(self, mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Float[Array, "m n"]):
+    `mu` is the strength far below which a combination of rows counts as redundant (`System.weakest_constraint`).
+    """
+
+    def __init__(
+        self, mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Float[Array, "m n"], mu: float
+    ):
         self.units = scales(mass, matrix, variation)
         self.matrix = matrix
         columns = self.units.columns
@@ -79,7 +85,7 @@ class Correction:
         self.factor = Factor(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
         self.half = self.factor.whiten(scaled.T)
         # One sweep is enough: `project` repeats the correction with what is left anyway.
-        self.gram = Gram(self.half, System.weakest_constraint, sweeps=1)
+        self.gram = Gram(self.half, mu, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
@@ -93,9 +99,9 @@ class Correction:
 class SparseCorrection:
     """The same for a large system with little coupling."""
 
-    def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"]):
+    def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], mu: float):
         self.pattern, self.entries = structure.matrix, at.matrix
-        self.saddle = Saddle(structure, at, variation, System.weakest_constraint, sweeps=1)
+        self.saddle = Saddle(structure, at, variation, mu, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
