@@ -103,12 +103,12 @@ class TestSlidingPendulum:
         return (acceleration - kd * e_rate - kp * e + arm * np.sin(x[1]) * x[3] ** 2 - row @ force) / row[0]
 
     def tip_error(self, pattern, kp, kd, duration):
-        """At the samples (m). Applied in sample `i` is what sample `i − 1` computed, with the pattern's entry `i`."""
+        """At the samples (m). Applied in sample `i` is what sample `i − 1` computed, with its entry of the pattern."""
         x, inputs, errors = np.zeros(4), [self.law(0.0, np.zeros(4), pattern[0], kp, kd)], []
         steps = 20
         h = self.PERIOD / steps
         for i in range(round(duration / self.PERIOD)):
-            inputs.append(self.law(i * self.PERIOD, x, pattern[(i + 1) % len(pattern)], kp, kd))
+            inputs.append(self.law(i * self.PERIOD, x, pattern[i % len(pattern)], kp, kd))
             for _ in range(steps):
                 k1 = self.rates(x, inputs[i])
                 k2 = self.rates(x + 0.5 * h * k1, inputs[i])

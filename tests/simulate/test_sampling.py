@@ -60,17 +60,13 @@ def test_memory_is_integrated_with_the_motion():
     assert "signal_error" in run.to_xarray()
 
 
-@pytest.mark.parametrize("delay", [0, 1, 3])
-@pytest.mark.parametrize("save", [21, 8])  # on the samples, and between them
+@pytest.mark.parametrize(("delay", "save"), [(0, 21), (1, 8), (3, 8)])  # on the samples, and between them
 def test_inputs_are_held_and_late(delay, save):
     period, c = 0.1, ProportionalIntegral()
     run = br.simulate(Slider(), *START, 2.0, controller=Sampled(c, period, delay), save=save)
     flow = scipy.linalg.expm(np.array([[0, 1, 0], [-1.5, 0, 0.5], [0, 0, 0]]) * period)
     x, memory, times = np.array([0.1, 0.4]), 0.0, np.asarray(run.t)
-    queue = []
-    for _ in range(delay):
-        queue.append(-5 * (x[0] - 0.3) - 2 * x[1] - 4 * memory)
-        memory += period * (x[0] - 0.3)
+    queue = [-5 * (x[0] - 0.3) - 2 * x[1] - 4 * memory] * delay  # the integral has not begun to grow
     for i in range(21):
         queue.append(-5 * (x[0] - 0.3) - 2 * x[1] - 4 * memory)
         memory += period * (x[0] - 0.3)
@@ -80,6 +76,24 @@ def test_inputs_are_held_and_late(delay, save):
             np.testing.assert_allclose([*run.q[k], *run.v[k]], (part @ [*x, u])[:2], rtol=0, atol=1e-9)
             np.testing.assert_allclose(run.u[k], u, rtol=0, atol=1e-9)
         x = (flow @ [*x, u])[:2]
+
+
+class Counter(br.control.DigitalController):
+    """Sends the number of its samples, and counts them."""
+
+    def start(self, t, q, v):
+        return jnp.zeros(1)
+
+    def step(self, t, q, v, memory, period):
+        return memory, memory + 1.0
+
+
+@pytest.mark.parametrize("delay", [0, 1, 2, 5])
+def test_the_memory_advances_once_at_each_sample(delay):
+    """Sample `i` sends `i`, which arrives `delay` samples later; before that, what sample 0 sent."""
+    run = br.simulate(Slider(), *START, 0.8, controller=Sampled(Counter(), 0.1, delay), save=9)
+    np.testing.assert_allclose(run.u[:, 0], np.maximum(np.arange(9) - delay, 0), rtol=0, atol=0)
+    np.testing.assert_allclose(run.memory.inner[:, 0], np.arange(9) + 1, rtol=0, atol=0)
 
 
 def test_fixed_steps_that_divide_the_period():

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from bricard.control.response import Response
@@ -18,23 +19,49 @@ from bricard.mechanism.base import MechanismSystem
 from bricard.system import System
 
 
-def input_weight(at: Response, metric: Float[Array, "nv nv"] | None) -> Float[Array, "nu nu"]:
-    """`R`: inputs as they are, or the generalised force they make measured by `W⁻¹`."""
+def effort_root(at: Response, metric: Float[Array, "nv nv"] | None) -> Float[Array, "k nu"]:
+    """`F` of the effort `uᵀFᵀF u`: the inputs as they are, or the generalised force they make measured by `W⁻¹`."""
     if metric is None:
         return jnp.eye(at.inputs.shape[1])
-    return at.inputs.T @ jnp.linalg.solve(metric, at.inputs)
+    return solve_triangular(jnp.linalg.cholesky(metric), at.inputs, lower=True)
 
 
 def least_effort(
-    matrix: Float[Array, "p nu"], target: Float[Array, " p"], weight: Float[Array, "nu nu"]
+    matrix: Float[Array, "p nu"],
+    target: Float[Array, " p"],
+    root: Float[Array, "k nu"],
+    rows: Float[Array, " p"],
+    columns: Float[Array, " nu"],
 ) -> Float[Array, " nu"]:
-    """`u` of least `uᵀRu` among those with the least `|D u − y|`; any rank."""
-    root = jnp.linalg.cholesky(weight)
-    weighted = jax.scipy.linalg.solve_triangular(root, matrix.T, lower=True).T
-    size = jax.lax.stop_gradient(jnp.linalg.norm(weighted))
-    size = jnp.where(size > 0.0, size, 1.0)
-    u = pinv(weighted / size) @ (target / size)
-    return jax.scipy.linalg.solve_triangular(root, u, lower=True, trans=1)
+    """`u` of least `|F u|` among those with the least `|D u − y|`, and of least `|u|` among those; any rank.
+
+    `rows` and `columns` are natural sizes of the entries of `y` and of the effect of each input: ranks are decided, and
+    `|D u − y|` is measured, in these units. Inputs that cost nothing (two motors that only strain against each other
+    on one joint) are shared by `|u|`.
+    """
+    rows, columns = jax.lax.stop_gradient((rows, columns))
+    scaled = matrix / rows[:, None] / columns[None, :]
+    inverse = pinv(scaled)
+    u = inverse @ (target / rows)
+    idle = jnp.eye(columns.shape[0]) - inverse @ scaled
+    return _cheapest(u, idle, root / columns[None, :], jnp.diag(1.0 / columns)) / columns
+
+
+def _cheapest(
+    u: Float[Array, " nu"], idle: Float[Array, "nu nu"], *costs: Float[Array, "_ nu"]
+) -> Float[Array, " nu"]:
+    """`u` moved along the range of the projector `idle` to the least cost `|F u|`, then the next of the `costs`."""
+    for cost in costs:
+        cost = cost / jax.lax.stop_gradient(_nonzero(jnp.linalg.norm(cost)))
+        spent = cost @ idle
+        inverse = pinv(spent)
+        u = u - inverse @ (cost @ u)
+        idle = idle - inverse @ spent
+    return u
+
+
+def _nonzero(x: Array) -> Array:
+    return jnp.where(x > 0.0, x, 1.0)
 
 
 class Limits(eqx.Module):
@@ -136,41 +163,47 @@ class Allocation(NamedTuple):
 def allocate(
     matrix: Float[Array, "p nu"],
     target: Float[Array, " p"],
-    weight: Float[Array, "nu nu"],
+    root: Float[Array, "m nu"],
     rows: Float[Array, "k nu"],
     bounds: Float[Array, " k"],
+    sizes: tuple[Float[Array, " p"], Float[Array, " nu"]],
 ) -> Allocation:
-    """Least effort `uᵀRu` within `G u ≤ g` that comes as near to `D u = y` as the limits allow.
+    """Least effort `|F u|` within `G u ≤ g` that comes as near to `D u = y` as the limits allow.
 
     Two convex programs (qpax): the nearest demand that the limits allow, then the least effort for it. The limits found
-    active are met exactly, by linear equations.
+    active are met exactly, by linear equations. `sizes` as for `least_effort`; inside, inputs are counted in theirs.
     """
-    nu = weight.shape[0]
-    effort = weight / (jnp.trace(weight) / nu)
-    size = jnp.linalg.norm(matrix)
-    scaled, wanted = matrix / size, target / size
+    outputs, columns = jax.lax.stop_gradient(sizes)
+    nu = columns.shape[0]
+    scaled, root, g = (x / columns[None, :] for x in (matrix, root, rows))
+    root = root / _nonzero(jnp.linalg.norm(root)) * jnp.sqrt(nu)
+    size = _nonzero(jnp.linalg.norm(scaled))
+    scaled, wanted, outputs = scaled / size, target / size, outputs / size
+    lengths = _nonzero(jnp.sqrt(jnp.sum(g**2, axis=1)))
+    g, h = g / lengths[:, None], bounds / lengths
     # In units of what is asked for: interior-point methods count absolute residuals.
-    unit = 1.0 + jnp.max(jnp.abs(wanted)) + jnp.max(jnp.abs(bounds))
-    lengths = jnp.sqrt(jnp.sum(rows**2, axis=1))
-    lengths = jnp.where(lengths > 0.0, lengths, 1.0)
-    wanted, g, h = wanted / unit, rows / lengths[:, None], bounds / lengths / unit
+    unit = _nonzero(jnp.max(jnp.abs(wanted)) + jnp.max(jnp.abs(h)))
+    wanted, h = wanted / unit, h / unit
+    one = jnp.ones(nu)
 
-    nearest, _, possible = _program(scaled.T @ scaled + _HAIR * effort, -scaled.T @ wanted, g, h)
+    nearest, _, possible = _program(scaled.T @ scaled + _HAIR * jnp.eye(nu), -scaled.T @ wanted, g, h)
     allowed = jnp.max(jnp.abs(scaled @ nearest - wanted)) < 1e-5
-    wanted = jnp.where(allowed, wanted, scaled @ nearest)
-    start = least_effort(scaled, wanted, effort)
-    idle = jnp.eye(nu) - pinv(scaled) @ scaled
+    # A demand that can be met is met in any units; one that cannot is missed by the least `|D u − y|`.
+    outputs = jnp.where(allowed, outputs, 1.0)
+    start = least_effort(scaled, jnp.where(allowed, wanted, scaled @ nearest), root, outputs, one)
+    idle = jnp.eye(nu) - pinv(scaled / outputs[:, None]) @ (scaled / outputs[:, None])
     move, pressure, found = _program(
-        idle.T @ effort @ idle + _HAIR * jnp.eye(nu), jnp.zeros(nu), g @ idle, h - g @ start
+        idle.T @ root.T @ root @ idle + _HAIR * jnp.eye(nu), jnp.zeros(nu), g @ idle, h - g @ start
     )
     u = jnp.where(found, start + idle @ move, nearest)
     active = jax.lax.stop_gradient((h - g @ u < 1e-6) & ((pressure > 1e-10) | ~found | ~allowed))
-    exact = _on_active(scaled, wanted, effort, g, h, active)
-    u = jnp.where(jnp.all(g @ exact <= h + 1e-9) & jnp.all(jnp.isfinite(exact)), exact, u) * unit
-    possible = possible & jnp.all(rows @ u <= bounds + 1e-6 * unit * lengths)
+    exact = _on_active(scaled / outputs[:, None], wanted / outputs, (root, jnp.diag(1.0 / columns)), g, h, active)
+    u = jnp.where(jnp.all(g @ exact <= h + 1e-9) & jnp.all(jnp.isfinite(exact)), exact, u)
+    possible = possible & jnp.all(g @ u <= h + 1e-6)
     u = jnp.where(possible, u, jnp.nan)
-    reached = (jnp.abs(bounds - rows @ u) / lengths) < 1e-8 * unit
-    return Allocation(u, target - matrix @ u, reached, possible)
+    at_limit = jnp.abs(h - g @ u) < 1e-8
+    u = u * unit / columns
+    return Allocation(u, target - matrix @ u, at_limit, possible)
 
 
 _HAIR = 1e-9
@@ -191,18 +224,17 @@ def _program(
     return x, pressure, (converged > 0) & jnp.all(jnp.isfinite(x))
 
 
-def _on_active(matrix, target, weight, rows, bounds, active) -> Array:
-    """Least effort with active limits as equations, and the demand met as nearly as they leave room for."""
+def _on_active(matrix, target, costs, rows, bounds, active) -> Array:
+    """Least cost with active limits as equations, and the demand met as nearly as they leave room for."""
+    identity = jnp.eye(matrix.shape[1])
     held = jnp.where(active[:, None], rows, 0.0)
-    start = least_effort(held, jnp.where(active, bounds, 0.0), weight)
+    start = pinv(held) @ jnp.where(active, bounds, 0.0)
     # Among all `u` that keep the active limits: `u = start + K w`.
-    free = jnp.eye(matrix.shape[1]) - pinv(held) @ held
-    nearest = pinv(matrix @ free) @ (target - matrix @ start)
-    u = start + free @ nearest
-    # What neither limits nor demand fix is chosen for least effort.
-    idle = jnp.eye(matrix.shape[1]) - pinv(jnp.concatenate([held, matrix])) @ jnp.concatenate([held, matrix])
-    root = jnp.linalg.cholesky(weight)
-    return u - idle @ (pinv(root.T @ idle) @ (root.T @ u))
+    free = identity - pinv(held) @ held
+    u = start + free @ (pinv(matrix @ free) @ (target - matrix @ start))
+    # What neither limits nor demand fix is chosen for least cost.
+    both = jnp.concatenate([held, matrix])
+    return _cheapest(u, identity - pinv(both) @ both, *costs)
 
 
 def _bounds(name: str, bounds: Any, problems: list[str]) -> tuple[str, float, float]:

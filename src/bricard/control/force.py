@@ -10,10 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bricard.control.effort import input_weight, least_effort
+from bricard.control.effort import least_effort
 from bricard.control.reference import Reference, make_reference
-from bricard.control.response import Response, admissible, response, response_now
+from bricard.control.response import (
+    REACH_TOLERANCE,
+    Response,
+    admissible,
+    reach_sizes,
+    response,
+    response_now,
+    scaled_reach,
+)
 from bricard.control.tracking import Gain, ProjectedInverseDynamics, apply_gain, make_gains
+from bricard.equations.rank import pinv
 from bricard.errors import ModelError
 from bricard.simulate.controller import Memory
 from bricard.system import Scalar, System, Vector
@@ -60,13 +69,12 @@ class HybridMotionForce(ProjectedInverseDynamics):
     def check(self, t: Scalar, q: Vector, v: Vector) -> None:
         super().check(t, q, v)
         check_force_goal(self.system, self.rows, q, t, "HybridMotionForce")
-        at = response_now(self.system, q, v, t)
-        index = list(self._index)
-        slope, wanted = np.asarray(at.multiplier_gain)[index], np.asarray(at.unique)[np.ix_(index, index)]
-        motion = np.asarray(self.output.jacobian(self.system, q, t) @ at.gain)
-        both = np.concatenate([motion / np.linalg.norm(motion), slope / np.maximum(np.linalg.norm(slope), 1e-300)])
-        needed = len(self.output.names) + np.linalg.matrix_rank(wanted, tol=1e-6)
-        if np.linalg.matrix_rank(both, tol=1e-9) < needed:
+        at, index = response_now(self.system, q, v, t), list(self._index)
+        unique = np.asarray(unique_part(self.system, at, q, t))
+        motion, rows, columns = scaled_reach(at, self.output.jacobian(self.system, q, t))
+        slope = (unique @ np.asarray(at.multiplier_gain))[index] * np.asarray(at.rows)[index, None] / np.asarray(columns)
+        needed = len(rows) + np.linalg.matrix_rank(unique[np.ix_(index, index)], tol=1e-6)
+        if np.linalg.matrix_rank(np.concatenate([motion, slope]), tol=REACH_TOLERANCE) < needed:
             raise ModelError(
                 "HybridMotionForce",
                 [f"the {self.system.nu} inputs cannot set the force of {', '.join(self.rows)} besides the motion"],
@@ -95,31 +103,36 @@ class HybridMotionForce(ProjectedInverseDynamics):
         """Inputs, wanted and measured forces: one equation, since the measured force answers to the inputs at once."""
         at, index = response(self.system, q, v, t), jnp.array(self._index)
         motion, target = self.demand(t, q, v, at)
-        start, slope = at.multipliers[index], at.multiplier_gain[index]
-        goal = self._unique(at, self.force(t))
+        # Multipliers of redundant rows are known up to what makes no force; that must not reach the equations.
+        unique = unique_part(self.system, at, q, t)
+        start, slope = (unique @ at.multipliers)[index], (unique @ at.multiplier_gain)[index]
+        goal = (unique @ jnp.zeros(self.system.n_constraints).at[index].set(self.force(t)))[index]
         felt_start, felt_slope = start, slope
         if self.plant is not None:
             there = response(self.plant, q, v, t)
-            felt_start, felt_slope = there.multipliers[index], there.multiplier_gain[index]
+            felt = unique_part(self.plant, there, q, t)
+            felt_start, felt_slope = (felt @ there.multipliers)[index], (felt @ there.multiplier_gain)[index]
+        unique = unique[index][:, index]
         scaled = jnp.stack([apply_gain(self.kf, column) for column in felt_slope.T], axis=1)
-        wanted = goal + apply_gain(self.kf, goal - felt_start) + apply_gain(self.ki, memory)
-        matrix = jnp.concatenate([motion, slope + scaled])
+        wanted = goal + unique @ (apply_gain(self.kf, goal - felt_start) + apply_gain(self.ki, memory))
+        matrix = jnp.concatenate([motion, slope + unique @ scaled])
         both = jnp.concatenate([target, wanted - start])
         # Rows of motion and of force have different units.
-        lengths = jnp.sqrt(jnp.sum(matrix**2, axis=1))
-        lengths = jnp.where(lengths > 0.0, lengths, 1.0)
-        metric = at.mass if isinstance(self.metric, str) else self.metric
-        u = least_effort(matrix / lengths[:, None], both / lengths, input_weight(at, metric))
+        outputs, columns = reach_sizes(at, self.output.jacobian(self.system, q, t))
+        gains = 1.0 + jnp.max(jnp.abs(self.kf))
+        sizes = jnp.concatenate([outputs, gains / at.rows[index]])
+        u = least_effort(matrix, both, self.effort_root(at), sizes, columns)
         return u, goal, felt_start + felt_slope @ u
-
-    def _unique(self, at: Response, goal: Float[Array, " s"]) -> Float[Array, " s"]:
-        """Of the goals of redundant rows, the part that makes a force."""
-        index = jnp.array(self._index)
-        return (at.unique @ jnp.zeros(self.system.n_constraints).at[index].set(goal))[index]
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
         _, goal, measured = self._solve(t, q, v, memory)
         return super().signals(t, q, v, memory) | {"force": measured, "force goal": goal}
+
+
+def unique_part(system: System, at: Response, q: Vector, t: Scalar) -> Float[Array, "m m"]:
+    """Of any multipliers, those of least norm (in scaled rows) that make the same force."""
+    matrix = system.constraint_matrix(q, t) * at.units[None, :] / at.rows[:, None]
+    return (matrix @ pinv(matrix)) * at.rows[None, :] / at.rows[:, None]
 
 
 def make_force_goal(system: System, force: Any, subject: str) -> tuple[tuple[str, ...], Reference]:

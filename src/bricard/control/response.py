@@ -36,8 +36,8 @@ class Response(NamedTuple):
     multiplier_gain: Float[Array, "m nu"]
     mobility: Float[Array, "nv nv"]
     """`N (NᵀMN)⁻¹ Nᵀ`: the acceleration that a generalised force gives."""
-    unique: Float[Array, "m m"]
-    """Of any multipliers, those of least norm (in scaled rows) that make the same force."""
+    rows: Float[Array, " m"]
+    """Units of the constraints."""
     mass: Float[Array, "nv nv"]
     inputs: Float[Array, "nv nu"]
     """`H`."""
@@ -60,11 +60,9 @@ def response(system: System, q: Vector, v: Vector, t: Scalar) -> Response:
     )
     nu, m = inputs.shape[1], scaled.matrix.shape[0]
     target = jnp.zeros((m, pushed.shape[1])).at[:, 0].set(scaled.target)
-    multipliers, unique = jnp.zeros((0, pushed.shape[1])), jnp.zeros((0, 0))
+    multipliers = jnp.zeros((0, pushed.shape[1]))
     if m:
-        gram = Gram(half, scaled.weakest)
-        multipliers = gram.solve(target - half.T @ pushed)
-        unique = gram.solve(gram.matrix) * rows[None, :] / rows[:, None]
+        multipliers = Gram(half, scaled.weakest).solve(target - half.T @ pushed)
     moved = columns[:, None] * solve_triangular(root, pushed + half @ multipliers, lower=True, trans=1)
     multipliers = multipliers / rows[:, None]
     return Response(
@@ -73,7 +71,7 @@ def response(system: System, q: Vector, v: Vector, t: Scalar) -> Response:
         multipliers=multipliers[:, 0],
         multiplier_gain=multipliers[:, 1 : nu + 1],
         mobility=moved[:, nu + 1 :] * columns[None, :],
-        unique=unique,
+        rows=rows,
         mass=problem.mass,
         inputs=inputs,
         units=columns,
@@ -106,10 +104,16 @@ def scaled_reach(
     Sizes are those without constraints: where the constraints hold an output or an input still, the rounding errors
     that are left must not be blown up.
     """
+    rows, columns = reach_sizes(at, jacobian)
+    return (jacobian @ at.gain) / rows[:, None] / columns[None, :], rows, columns
+
+
+def reach_sizes(at: Response, jacobian: Float[Array, "p nv"]) -> tuple[Float[Array, " p"], Float[Array, " nu"]]:
+    """Natural sizes of the accelerations of outputs, and of what a unit input does."""
     rows = jnp.sqrt(jnp.sum((jacobian * at.units[None, :]) ** 2, axis=1))
     columns = jnp.sqrt(jnp.sum((at.inputs * at.units[:, None]) ** 2, axis=0))
     rows, columns = (jnp.where(x > 0.0, x, 1.0) for x in (rows, columns))
-    return (jacobian @ at.gain) / rows[:, None] / columns[None, :], rows, columns
+    return rows, columns
 
 
 class Controllability(eqx.Module):

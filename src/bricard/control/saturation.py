@@ -6,26 +6,34 @@ import itertools
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from bricard.control.effort import least_effort
 from bricard.control.reference import positive
-from bricard.control.response import Response, response
+from bricard.control.response import Response, response, scaled_reach
 from bricard.control.tracking import OutputTracking
-from bricard.equations.rank import pinv
+from bricard.equations.rank import pinv, rank
 from bricard.errors import ModelError, is_concrete
 from bricard.simulate.controller import DigitalController
 from bricard.system import Scalar, Vector
+
+
+MOST_OUTPUTS = 10
+"""The sets of outputs that are served in turn are listed: `2ⁿ` of them."""
 
 
 class Switching(NamedTuple):
     """Memory of `SaturationSwitching`."""
 
     saturated: Float[Array, " nu"]
-    """1 for each input that was at its limit at the last sample."""
+    """1 for each input that was held at its limit at the last sample."""
+    switching: Float[Array, ""]
+    """1 if the other inputs could not serve all outputs then."""
     onset: Float[Array, ""]
-    """When saturation began (s)."""
+    """When switching began (s)."""
     renewed: Float[Array, ""]
     """When the time shares were computed last (s)."""
     shares: Float[Array, " sets"]
@@ -34,9 +42,9 @@ class Switching(NamedTuple):
 class SaturationSwitching(DigitalController):
     """`law` within input limits, by servo-constraints that switch (Bencsik, chapter 6): a digital law, for `Sampled`.
 
-    When inputs saturate, the remaining `r` can serve `r` of the `l` outputs: all such sets are served in turn within
-    `cycle` seconds, each for a share of time in proportion to `manipulability`; the shares are renewed every `renew`
-    cycles.
+    Inputs that saturate are held at their limits. As long as the others can serve all outputs, they do. When they
+    cannot, and act on `r` of the `l` outputs at a time, all sets of `r` outputs are served in turn within `cycle`
+    seconds, each for a share of time in proportion to `manipulability`; the shares are renewed every `renew` cycles.
     """
 
     law: OutputTracking
@@ -46,9 +54,13 @@ class SaturationSwitching(DigitalController):
     renew: int = eqx.field(static=True)
 
     def __init__(self, law: Any, low: Any, high: Any, cycle: Any, renew: Any = 1):
-        if not isinstance(law, OutputTracking):
+        if not isinstance(law, OutputTracking) or type(law).__call__ is not OutputTracking.__call__:
             raise ModelError("SaturationSwitching", [f"law: a ServoConstraint or its like, not {type(law).__name__}"])
         nu, problems = law.system.nu, []
+        if law.limits is not None:
+            problems.append("law: has limits of its own; give them here only")
+        if len(law.output.names) > MOST_OUTPUTS:
+            problems.append(f"law: at most {MOST_OUTPUTS} outputs can be served in turn, not {len(law.output.names)}")
         bounds = []
         for name, value in (("low", low), ("high", high)):
             array = jnp.asarray(value, dtype=float)
@@ -76,14 +88,16 @@ class SaturationSwitching(DigitalController):
 
     def start(self, t: Scalar, q: Vector, v: Vector) -> Switching:
         """Nothing saturated yet."""
-        count = self.sets.shape[0]
-        return Switching(jnp.zeros(self.law.system.nu), jnp.zeros(()), jnp.zeros(()), jnp.zeros(count))
+        count, zero = self.sets.shape[0], jnp.zeros(())
+        return Switching(jnp.zeros(self.law.system.nu), zero, zero, zero, jnp.zeros(count))
 
     def manipulability(self, t: Scalar, q: Vector, v: Vector, free: Bool[Array, " nu"]) -> Float[Array, " sets"]:
-        """`z = 1/√(eᵀ𝓜e)` of each set: how far the free inputs accelerate it; zero for sets of another size."""
+        """`z = 1/√(eᵀ𝓜e)` of each set: how far the free inputs accelerate it; zero for sets they cannot serve."""
         return self._manipulability(response(self.law.system, q, v, t), t, q, free)
 
     def _manipulability(self, at: Response, t: Scalar, q: Vector, free: Bool[Array, " nu"]) -> Float[Array, " sets"]:
+        if len(self.sets) == 0:
+            return jnp.zeros(0)
         jacobian = self.law.output.jacobian(self.law.system, q, t)
         mass = jnp.linalg.inv(jacobian @ at.mobility @ jacobian.T)  # what the outputs weigh
         pushing = mass @ jacobian @ at.gain * free[None, :]
@@ -92,18 +106,49 @@ class SaturationSwitching(DigitalController):
         needed = pinv(pushing / size) @ mass / size
         directions = self.sets / np.sqrt(self.sets.sum(axis=1, keepdims=True))
         effort = jnp.linalg.norm(needed @ directions.T, axis=0)
-        fits = (jnp.asarray(self.sets.sum(axis=1)) == jnp.sum(free)) & (effort > 0.0)
+        reach = scaled_reach(at, jacobian)[0] * free[None, :]
+        served = jax.vmap(lambda chosen: rank(reach * chosen[:, None]))(jnp.asarray(self.sets))
+        most = rank(reach)
+        fits = (jnp.asarray(self.sets.sum(axis=1)) == most) & (served == most) & (effort > 0.0)
         return jnp.where(fits, 1.0 / jnp.where(effort > 0.0, effort, 1.0), 0.0)
 
     def step(self, t: Scalar, q: Vector, v: Vector, memory: Switching, period: Scalar) -> tuple[Vector, Switching]:
         at = response(self.law.system, q, v, t)
         matrix, target = self.law.demand(t, q, v, at)
+        reach, rows, columns = scaled_reach(at, self.law.output.jacobian(self.law.system, q, t))
+        root, everything = self.law.effort_root(at), jnp.ones(len(self.law.output.names))
+
+        def serve(outputs: Float[Array, " p"], held: Bool[Array, " nu"], u: Vector) -> Vector:
+            """Inputs of least effort that serve some outputs, while those that are held stay at the limits of `u`."""
+            at_limit = jnp.where(held, jnp.clip(u, self.low, self.high), 0.0)
+            free = ~held[None, :]
+            # The effort of all inputs is least, of those at their limits too.
+            cost = root / columns[None, :] / jnp.linalg.norm(root / columns[None, :])
+            balance = -pinv(cost * free) @ (cost @ (columns * at_limit)) / columns
+            left = outputs * (target - matrix @ (at_limit + balance))
+            more = least_effort(outputs[:, None] * matrix * free, left, root * free, rows, columns)
+            return at_limit + jnp.where(held, 0.0, balance + more)
+
+        def beyond(u: Vector) -> Bool[Array, " nu"]:
+            return (u < self.low) | (u > self.high)
+
+        def enough(held: Bool[Array, " nu"]) -> Bool[Array, ""]:
+            return rank(reach * ~held[None, :]) == everything.shape[0]
+
+        def hold_more(_: Any, now: tuple[Vector, Array]) -> tuple[Vector, Array]:
+            u, held = now
+            # Once the rest cannot serve all outputs, they are served in turn, with these inputs held.
+            held = jnp.where(enough(held), held | beyond(u), held)
+            return serve(everything, held, u), held
+
         wanted = self.law(t, q, v, jnp.zeros(0))
-        cut = jnp.clip(wanted, self.low, self.high)
-        saturated = wanted != cut
+        saturated = beyond(wanted)
         some = jnp.any(saturated)
-        begins = some & ~jnp.any(memory.saturated > 0.5)
+        now = serve(everything, saturated, wanted), saturated
+        full, saturated = jax.lax.fori_loop(1, wanted.shape[0], hold_more, now)
+        switching = some & ~enough(saturated)
         changed = jnp.any(saturated != (memory.saturated > 0.5))
+        begins = switching & (memory.switching < 0.5)
         onset = jnp.where(begins, t, memory.onset)
         # A time is due also if rounding puts it a hair too early.
         due = begins | changed | (t - memory.renewed >= self.renew * self.cycle - 1e-6 * period)
@@ -112,15 +157,13 @@ class SaturationSwitching(DigitalController):
         shares = jnp.where(due, index / jnp.where(total > 0.0, total, 1.0), memory.shares)
         renewed = jnp.where(due, t, memory.renewed)
         phase = jnp.mod(t - onset + 1e-6 * period, self.cycle) / self.cycle
-        turn = jnp.searchsorted(jnp.cumsum(shares), phase, side="right")
-        served = jnp.asarray(self.sets)[jnp.clip(turn, 0, len(self.sets) - 1)]
-        held = jnp.where(saturated, cut, 0.0)
-        reduced = served[:, None] * matrix * (~saturated)[None, :]
-        size = jnp.linalg.norm(matrix)
-        others = pinv(reduced / size) @ (served * (target - matrix @ held) / size)
-        switched = jnp.where(saturated, cut, jnp.clip(others, self.low, self.high))
-        u = jnp.where(some, switched, wanted)
-        return u, Switching(saturated.astype(float), onset, renewed, shares)
+        ends = jnp.concatenate([jnp.cumsum(shares), jnp.full(1, jnp.inf)])
+        turn = jnp.searchsorted(ends, phase * jnp.sum(shares), side="right")
+        no_set = jnp.zeros((1, everything.shape[0]))  # if the inputs that are left act on nothing
+        served = jnp.concatenate([jnp.asarray(self.sets), no_set])[turn]
+        in_turn = jnp.clip(serve(served, saturated, full), self.low, self.high)
+        u = jnp.where(some, jnp.where(switching, in_turn, jnp.clip(full, self.low, self.high)), wanted)
+        return u, Switching(saturated.astype(float), switching.astype(float), onset, renewed, shares)
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Switching) -> dict[str, Array]:
         return self.law.signals(t, q, v, jnp.zeros(0)) | {"saturated": memory.saturated}

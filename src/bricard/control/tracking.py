@@ -10,10 +10,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from bricard.control.effort import Limits, allocate, input_weight, least_effort
+from bricard.control.effort import Limits, allocate, effort_root, least_effort
 from bricard.control.output import BlendedOutput, FunctionOutput, Output, make_output
 from bricard.control.reference import Reference, make_reference
-from bricard.control.response import Response, controllability, require_reach, response
+from bricard.control.response import Response, controllability, reach_sizes, require_reach, response
 from bricard.errors import ModelError, is_concrete
 from bricard.simulate.controller import Controller, Memory
 from bricard.system import Scalar, System, Vector
@@ -68,6 +68,7 @@ class OutputTracking(Controller):
                 self.limits = None
 
     def check(self, t: Scalar, q: Vector, v: Vector) -> None:
+        check_mass_metric(type(self).__name__, self.system, self.metric, q, t)
         require_reach(self.system, self.output, q, t, type(self).__name__)
 
     def errors(
@@ -91,13 +92,16 @@ class OutputTracking(Controller):
     def _inputs(self, t: Scalar, q: Vector, v: Vector) -> tuple[Vector, Float[Array, " p"]]:
         at = response(self.system, q, v, t)
         matrix, target = self.demand(t, q, v, at)
-        metric = at.mass if isinstance(self.metric, str) else self.metric
-        weight = input_weight(at, metric)
+        root, sizes = self.effort_root(at), reach_sizes(at, self.output.jacobian(self.system, q, t))
         if self.limits is None:
-            u = least_effort(matrix, target, weight)
+            u = least_effort(matrix, target, root, *sizes)
             return u, target - matrix @ u
-        found = allocate(matrix, target, weight, *self.limits.rows(self.system, at))
+        found = allocate(matrix, target, root, *self.limits.rows(self.system, at), sizes)
         return found.u, found.shortfall
+
+    def effort_root(self, at: Response) -> Float[Array, "k nu"]:
+        """`F` of the effort `|F u|` in the law's metric."""
+        return effort_root(at, at.mass if isinstance(self.metric, str) else self.metric)
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> dict[str, Array]:
         shown = followed(self.system, self.output, self.reference, t, q)
@@ -125,7 +129,7 @@ class ProjectedInverseDynamics(OutputTracking):
                     "would move on its own. Add outputs, or use ServoConstraint, which leaves internal dynamics"
                 ],
             )
-        require_reach(self.system, self.output, q, t, name)
+        super().check(t, q, v)
 
 
 class ServoConstraint(OutputTracking):
@@ -188,6 +192,18 @@ class TrajectoryConstraint(OutputTracking):
         super().__init__(system, output, jnp.zeros(len(output.names)), beta**2, 2.0 * alpha, metric=MASS)
 
 
+def check_mass_metric(subject: str, system: System, metric: Any, q: Vector, t: Scalar) -> None:
+    """Raise if the effort is to be measured by a mass matrix that has no inverse (massless links)."""
+    if isinstance(metric, str) and not positive_definite(np.asarray(system.mass_matrix(q, t))):
+        raise ModelError(subject, ["metric 'mass' needs a mass matrix that is positive definite: give a matrix instead"])
+
+
+def positive_definite(matrix: np.ndarray) -> bool:
+    """Whether a symmetric matrix is positive definite, whatever the units of its rows."""
+    units = np.sqrt(np.abs(np.diagonal(matrix)))
+    return bool(np.all(units > 0) and np.linalg.eigvalsh(matrix / np.outer(units, units))[0] > 1e-12)
+
+
 def computed_torque(system: System, reference: Any, kp: Any, kd: Any, **settings: Any) -> ProjectedInverseDynamics:
     """For an open chain: every coordinate follows its reference. `settings` as for `ProjectedInverseDynamics`."""
     return ProjectedInverseDynamics(system, make_output(system, system.coordinates), reference, kp, kd, **settings)
@@ -233,6 +249,8 @@ def make_metric(subject: str, system: System, metric: Any) -> Any:
         what = repr(metric) if isinstance(metric, str) else f"shape {np.shape(metric)}"
         raise ModelError(subject, [f"metric: None, 'mass' or a matrix ({system.nv}, {system.nv}), not {what}"])
     metric = jnp.asarray(metric, dtype=float)
-    if is_concrete(metric) and not np.all(np.linalg.eigvalsh(metric) > 0):
+    if is_concrete(metric) and not (
+        np.allclose(metric, metric.T, rtol=1e-9, atol=0.0) and positive_definite(np.asarray(metric))
+    ):
         raise ModelError(subject, ["metric: must be symmetric and positive definite"])
     return metric

@@ -32,8 +32,9 @@ class SampledMemory(NamedTuple):
 class Sampled(Controller):
     """`controller` as a digital one: it samples every `period` (s), and its inputs are held until the next sample.
 
-    With `delay = n`, what was computed from the state at a sample is applied `n` periods later. Before the start the
-    system is taken to have stood at its first state. Between samples the motion is integrated like any other.
+    With `delay = n`, what was computed from the state at a sample is applied `n` periods later; until the first such
+    input arrives, at `n` periods, it is also what is applied. The memory of the controller takes exactly one step at
+    each sampling instant. Between samples the motion is integrated like any other.
     """
 
     controller: Controller
@@ -59,15 +60,14 @@ class Sampled(Controller):
         self.delay = int(delay)
 
     def start(self, t: Scalar, q: Vector, v: Vector) -> SampledMemory:
-        """The first sample taken, and the inputs on their way as if the system had stood at its first state before."""
+        """The first sample taken; on their way are the inputs that its law would have sent from this state before.
 
-        def look(inner: Memory, _: None) -> tuple[Memory, Vector]:
-            u, inner = self.controller.step(t, q, v, inner, self.period)
-            return inner, u
-
-        # A loop, not `delay + 1` copies of the law to compile.
+        However long the delay, the law takes one step at one time: what it integrates, counts or computes ahead must
+        not advance faster than its samples.
+        """
         inner = jax.tree.map(lambda x: jnp.asarray(x, dtype=float), self.controller.start(t, q, v))
-        inner, queue = jax.lax.scan(look, inner, None, length=self.delay + 1)
+        u, inner = self.controller.step(t, q, v, inner, self.period)
+        queue = jnp.broadcast_to(u[None], (self.delay + 1, u.shape[0]))
         return SampledMemory(inner, queue, jnp.asarray(t, dtype=float))
 
     def __call__(self, t: Scalar, q: Vector, v: Vector, memory: SampledMemory) -> Vector:
