@@ -215,7 +215,9 @@ class Motion:
         sizes = np.max(np.abs(np.concatenate([qs, vs], axis=1)), axis=1)[3:]
         orders = np.arange(3, 8)
         # As far as the series is exact to rounding errors.
-        step = np.min(np.where(sizes > 0, (1e-14 / np.where(sizes > 0, sizes, 1.0)) ** (1.0 / orders), 0.03), initial=0.03)
+        step = np.min(
+            np.where(sizes > 0, (1e-14 / np.where(sizes > 0, sizes, 1.0)) ** (1.0 / orders), 0.03), initial=0.03
+        )
         q_near, v_near = (np.polynomial.polynomial.polyval(step, x) for x in (qs, vs))
         return np.asarray(self.system.normalize(jnp.asarray(q_near))), v_near, float(t) + float(step)
 

@@ -47,9 +47,7 @@ def least_effort(
     return _cheapest(u, idle, root / columns[None, :], jnp.diag(1.0 / columns)) / columns
 
 
-def _cheapest(
-    u: Float[Array, " nu"], idle: Float[Array, "nu nu"], *costs: Float[Array, "_ nu"]
-) -> Float[Array, " nu"]:
+def _cheapest(u: Float[Array, " nu"], idle: Float[Array, "nu nu"], *costs: Float[Array, "_ nu"]) -> Float[Array, " nu"]:
     """`u` moved along the range of the projector `idle` to the least cost `|F u|`, then the next of the `costs`."""
     for cost in costs:
         cost = cost / jax.lax.stop_gradient(_nonzero(jnp.linalg.norm(cost)))

@@ -72,7 +72,9 @@ class HybridMotionForce(ProjectedInverseDynamics):
         at, index = response_now(self.system, q, v, t), list(self._index)
         unique = np.asarray(unique_part(self.system, at, q, t))
         motion, rows, columns = scaled_reach(at, self.output.jacobian(self.system, q, t))
-        slope = (unique @ np.asarray(at.multiplier_gain))[index] * np.asarray(at.rows)[index, None] / np.asarray(columns)
+        slope = (
+            (unique @ np.asarray(at.multiplier_gain))[index] * np.asarray(at.rows)[index, None] / np.asarray(columns)
+        )
         needed = len(rows) + np.linalg.matrix_rank(unique[np.ix_(index, index)], tol=1e-6)
         if np.linalg.matrix_rank(np.concatenate([motion, slope]), tol=REACH_TOLERANCE) < needed:
             raise ModelError(

@@ -195,7 +195,9 @@ class TrajectoryConstraint(OutputTracking):
 def check_mass_metric(subject: str, system: System, metric: Any, q: Vector, t: Scalar) -> None:
     """Raise if the effort is to be measured by a mass matrix that has no inverse (massless links)."""
     if isinstance(metric, str) and not positive_definite(np.asarray(system.mass_matrix(q, t))):
-        raise ModelError(subject, ["metric 'mass' needs a mass matrix that is positive definite: give a matrix instead"])
+        raise ModelError(
+            subject, ["metric 'mass' needs a mass matrix that is positive definite: give a matrix instead"]
+        )
 
 
 def positive_definite(matrix: np.ndarray) -> bool:
