@@ -1,7 +1,7 @@
 """Control laws at random states of random systems, against plain NumPy written from the documents.
 
-Constraints move and one of three rows is redundant, masses span six decades, the outputs depend on time, and the bias is
-the user's own. One compiled program serves all draws of a law.
+Constraints move and one of three rows is redundant, masses span six decades, the outputs depend on time, and the bias
+is the user's own. One compiled program serves all draws of a law.
 """
 
 import equinox as eqx

@@ -133,6 +133,17 @@ class TestInternalDynamics:
         with pytest.raises(br.ModelError, match=r"off the reference: x2 by 0\.5"):
             br.simulate(two, [0, 0.5], [0, 0], 1.0, controller=Sampled(law, 0.01))
 
+    @pytest.mark.parametrize("delay", [0, 1, 2])
+    def test_the_direct_method_starts_in_motion(self, delay):
+        """Two masses that move along with their reference: no force is needed, however late it comes."""
+        two = br.gallery.load("two-mass").system
+        loop = Sampled(DirectMethod(two, "x2", lambda t: 0.7 * t, 20.0, 10.0), 0.01, delay)
+        q, v = jnp.zeros(2), jnp.full(2, 0.7)
+        memory = eqx.filter_jit(loop.start)(jnp.zeros(()), q, v)
+        close(memory.queue, np.zeros((delay + 1, 1)), 1e-9)
+        close(memory.inner[0], 0.01 * v, 1e-12)  # one sample ahead, not `delay` more
+        close(memory.inner[1], v, 1e-10)
+
     def test_periodic_servo_constraints_follow_their_pattern(self):
         system = br.gallery.load("sliding-pendulum").system
         law = Blended(system, lambda q: q[0] + 0.9 * jnp.sin(q[1]), "cart", 0.1, 180.0, 24.0, 0.5)

@@ -211,7 +211,7 @@ class Motion:
         basis = self.reduced(q, t).free
         generic = np.random.default_rng(0).uniform(0.5, 1.0, basis.shape[1])
         aside = ASIDE * basis @ (generic * np.resize([1.0, -1.0], basis.shape[1]))
-        qs, vs, _, ts = self.series(q, np.asarray(v) + aside, t, 8)
+        qs, vs, _, _ = self.series(q, np.asarray(v) + aside, t, 8)
         sizes = np.max(np.abs(np.concatenate([qs, vs], axis=1)), axis=1)[3:]
         orders = np.arange(3, 8)
         # As far as the series is exact to rounding errors.

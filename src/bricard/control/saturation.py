@@ -20,7 +20,6 @@ from bricard.errors import ModelError, is_concrete
 from bricard.simulate.controller import DigitalController
 from bricard.system import Scalar, Vector
 
-
 MOST_OUTPUTS = 10
 """The sets of outputs that are served in turn are listed: `2ⁿ` of them."""
 

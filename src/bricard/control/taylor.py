@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
+from bricard.control import series
+
 MOST_TURNS = 100_000
 """A loop of the function that turns more often is given up."""
 
@@ -29,7 +31,7 @@ class Series(NamedTuple):
 
 
 def expansion(function: Callable[..., Any], *like: Any) -> Callable[..., list[np.ndarray]]:
-    """A function of series (arguments with a first axis more than those of `function`) that returns those of its values.
+    """A function of series (arguments with a first axis more than those of `function`), which returns its values'.
 
     `like`: arguments of the right shapes.
     """
@@ -75,6 +77,8 @@ def _apply(primitive: Any, values: list[Any], params: dict[str, Any], count: int
         return [_RULES[name](1, params, *(Series(np.asarray(x, dtype=float)[None]) for x in values))[0]]
     if constant or name in _PIECEWISE_CONSTANT:
         return _plain(primitive, [_first(x) for x in values], params)
+    if name in _SHIFTED and isinstance(values[0], Series):
+        return [Series(_SIMPLE[name](_SHIFTED[name](params, count), values[0].terms))]
     if name in _LINEAR:
         return _linear(primitive, values, params, count)
     if name not in _RULES:
@@ -182,73 +186,25 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
 """Of those that are linear or constant, the common ones."""
 
 
+_SHIFTED: dict[str, Callable[..., dict[str, Any]]] = {
+    "broadcast_in_dim": lambda p, count: {
+        "shape": (count, *p["shape"]),
+        "broadcast_dimensions": (0, *(i + 1 for i in p["broadcast_dimensions"])),
+    },
+    "reshape": lambda p, count: {"new_sizes": (count, *p["new_sizes"])},
+    "transpose": lambda p, count: {"permutation": (0, *(i + 1 for i in p["permutation"]))},
+    "squeeze": lambda p, count: {"dimensions": tuple(i + 1 for i in p["dimensions"])},
+    "reduce_sum": lambda p, count: {"axes": tuple(i + 1 for i in p["axes"])},
+    "slice": lambda p, count: {
+        "start_indices": (0, *p["start_indices"]),
+        "limit_indices": (count, *p["limit_indices"]),
+        "strides": (1, *p["strides"]) if p["strides"] else None,
+    },
+}
+"""Parameters with which the same operation serves all coefficients at once."""
+
+
 # -- products and what follows from them -------------------------------------------------------------------------------
-
-
-def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    count = x.shape[0]
-    return np.stack([np.sum(x[: k + 1] * y[k::-1], axis=0) for k in range(count)])
-
-
-def _quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    found = np.zeros(np.broadcast_shapes(x.shape, y.shape))
-    for k in range(x.shape[0]):
-        found[k] = (x[k] - np.sum(y[1 : k + 1] * found[:k][::-1], axis=0)) / y[0]
-    return found
-
-
-def _power(x: np.ndarray, p: Any) -> np.ndarray:
-    """`x^p` with a constant `p`, where `x(0)` is not zero."""
-    found = np.zeros_like(x)
-    found[0] = x[0] ** p
-    for k in range(1, x.shape[0]):
-        weights = [p * j - (k - j) for j in range(1, k + 1)]
-        found[k] = sum(w * x[j] * found[k - j] for j, w in enumerate(weights, 1)) / (k * x[0])
-    return found
-
-
-def _integer_power(x: np.ndarray, p: int) -> np.ndarray:
-    one = np.zeros_like(x)
-    one[0] = 1.0
-    if p < 0:
-        return _quotient(one, _integer_power(x, -p))
-    found = one
-    for _ in range(p):
-        found = _product(found, x)
-    return found
-
-
-def _exponential(x: np.ndarray) -> np.ndarray:
-    found = np.zeros_like(x)
-    found[0] = np.exp(x[0])
-    for k in range(1, x.shape[0]):
-        found[k] = sum(j * x[j] * found[k - j] for j in range(1, k + 1)) / k
-    return found
-
-
-def _sine_cosine(x: np.ndarray, sign: float = -1.0) -> tuple[np.ndarray, np.ndarray]:
-    """`sin` and `cos`; with `sign = 1`, `sinh` and `cosh`."""
-    s, c = np.zeros_like(x), np.zeros_like(x)
-    s[0], c[0] = (np.sin(x[0]), np.cos(x[0])) if sign < 0 else (np.sinh(x[0]), np.cosh(x[0]))
-    for k in range(1, x.shape[0]):
-        s[k] = sum(j * x[j] * c[k - j] for j in range(1, k + 1)) / k
-        c[k] = sign * sum(j * x[j] * s[k - j] for j in range(1, k + 1)) / k
-    return s, c
-
-
-def _from_slope(value: Any, slope: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`y` with `y(0) = value` and `ẏ = slope ẋ`."""
-    found = np.zeros_like(x)
-    found[0] = value
-    for k in range(1, x.shape[0]):
-        found[k] = sum(j * x[j] * slope[k - j] for j in range(1, k + 1)) / k
-    return found
-
-
-def _plus(x: np.ndarray, constant: float) -> np.ndarray:
-    x = x.copy()
-    x[0] += constant
-    return x
 
 
 def _unary(rule: Callable[[np.ndarray], np.ndarray]) -> Callable[..., np.ndarray]:
@@ -270,22 +226,11 @@ def _any_power(count: int, params: dict[str, Any], x: Any, p: Any) -> np.ndarray
     varies = isinstance(p, Series)
     x, p = _alike(count, x, p)
     if varies:
-        return _exponential(_product(p, _from_slope(np.log(x[0]), _power(x, -1.0), x)))
+        return series.exponential(series.product(p, series.from_slope(np.log(x[0]), series.power(x, -1.0), x)))
     p = p[:1]
     if np.all(p == p.flat[0]) and p.flat[0] == np.round(p.flat[0]) and abs(p.flat[0]) <= 64:
-        return _integer_power(x, int(p.flat[0]))
-    return _power(x, p[0])
-
-
-def _atan2(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    square = _product(x, x) + _product(y, y)
-    found = _from_slope(np.arctan2(y[0], x[0]), _quotient(x, square), y)
-    return found - _from_slope(np.zeros_like(x[0]), _quotient(y, square), x)
-
-
-def _tanh(x: np.ndarray) -> np.ndarray:
-    twice = _exponential(2.0 * x * np.where(x[0] > 0, -1.0, 1.0)[None])  # does not overflow
-    return np.where(x[0] > 0, -1.0, 1.0)[None] * _quotient(_plus(twice, -1.0), _plus(twice, 1.0))
+        return series.integer_power(x, int(p.flat[0]))
+    return series.power(x, p[0])
 
 
 def _choose(first: Callable[[Any, Any], Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -310,18 +255,6 @@ def _dot(count: int, params: dict[str, Any], x: Any, y: Any) -> np.ndarray:
     right, _, columns = arranged(y, by, cy, True)
     found = np.stack([np.sum(left[: k + 1] @ right[k::-1], axis=0) for k in range(count)])
     return found.reshape(count, *batch, *rows, *columns)
-
-
-def _cholesky(x: np.ndarray) -> np.ndarray:
-    found = np.zeros_like(x)
-    found[0] = np.linalg.cholesky(x[0])
-    inverse = np.linalg.inv(found[0])
-    for k in range(1, x.shape[0]):
-        rest = x[k] - sum(found[j] @ np.swapaxes(found[k - j], -1, -2) for j in range(1, k))
-        inner = np.tril(inverse @ rest @ np.swapaxes(inverse, -1, -2))
-        inner[..., np.arange(x.shape[-1]), np.arange(x.shape[-1])] *= 0.5
-        found[k] = found[0] @ inner
-    return found
 
 
 def _triangular_solve(count: int, params: dict[str, Any], a: Any, b: Any) -> np.ndarray:
@@ -359,39 +292,51 @@ def _clamp(count: int, params: dict[str, Any], low: Any, x: Any, high: Any) -> n
 
 
 _RULES: dict[str, Callable[..., np.ndarray]] = {
-    "mul": _binary(_product),
-    "div": _binary(_quotient),
+    "add": _binary(np.add),
+    "add_any": _binary(np.add),
+    "sub": _binary(np.subtract),
+    "neg": _unary(np.negative),
+    "mul": _binary(series.product),
+    "div": _binary(series.quotient),
     "dot_general": _dot,
     "pow": _any_power,
-    "integer_pow": lambda count, params, x: _integer_power(x.terms, params["y"]),
-    "square": _unary(lambda x: _product(x, x)),
-    "sqrt": _unary(lambda x: _power(x, 0.5)),
-    "rsqrt": _unary(lambda x: _power(x, -0.5)),
-    "cbrt": _unary(lambda x: np.sign(x[0])[None] * _power(x * np.sign(x[0])[None], 1.0 / 3.0)),
-    "exp": _unary(_exponential),
-    "exp2": _unary(lambda x: _exponential(np.log(2.0) * x)),
-    "expm1": _unary(lambda x: _plus(_exponential(x), -1.0)),
-    "log": _unary(lambda x: _from_slope(np.log(x[0]), _power(x, -1.0), x)),
-    "log1p": _unary(lambda x: _from_slope(np.log1p(x[0]), _power(_plus(x, 1.0), -1.0), x)),
-    "sin": _unary(lambda x: _sine_cosine(x)[0]),
-    "cos": _unary(lambda x: _sine_cosine(x)[1]),
-    "tan": _unary(lambda x: _quotient(*_sine_cosine(x))),
-    "sinh": _unary(lambda x: _sine_cosine(x, 1.0)[0]),
-    "cosh": _unary(lambda x: _sine_cosine(x, 1.0)[1]),
-    "tanh": _unary(_tanh),
-    "logistic": _unary(lambda x: 0.5 * _plus(_tanh(0.5 * x), 1.0)),
-    "asin": _unary(lambda x: _from_slope(np.arcsin(x[0]), _power(_plus(-_product(x, x), 1.0), -0.5), x)),
-    "acos": _unary(lambda x: _from_slope(np.arccos(x[0]), -_power(_plus(-_product(x, x), 1.0), -0.5), x)),
-    "atan": _unary(lambda x: _from_slope(np.arctan(x[0]), _power(_plus(_product(x, x), 1.0), -1.0), x)),
-    "asinh": _unary(lambda x: _from_slope(np.arcsinh(x[0]), _power(_plus(_product(x, x), 1.0), -0.5), x)),
-    "atan2": _binary(_atan2),
+    "integer_pow": lambda count, params, x: series.integer_power(x.terms, params["y"]),
+    "square": _unary(lambda x: series.product(x, x)),
+    "sqrt": _unary(lambda x: series.power(x, 0.5)),
+    "rsqrt": _unary(lambda x: series.power(x, -0.5)),
+    "cbrt": _unary(lambda x: np.sign(x[0])[None] * series.power(x * np.sign(x[0])[None], 1.0 / 3.0)),
+    "exp": _unary(series.exponential),
+    "exp2": _unary(lambda x: series.exponential(np.log(2.0) * x)),
+    "expm1": _unary(lambda x: series.plus(series.exponential(x), -1.0)),
+    "log": _unary(lambda x: series.from_slope(np.log(x[0]), series.power(x, -1.0), x)),
+    "log1p": _unary(lambda x: series.from_slope(np.log1p(x[0]), series.power(series.plus(x, 1.0), -1.0), x)),
+    "sin": _unary(lambda x: series.sine_cosine(x)[0]),
+    "cos": _unary(lambda x: series.sine_cosine(x)[1]),
+    "tan": _unary(lambda x: series.quotient(*series.sine_cosine(x))),
+    "sinh": _unary(lambda x: series.sine_cosine(x, 1.0)[0]),
+    "cosh": _unary(lambda x: series.sine_cosine(x, 1.0)[1]),
+    "tanh": _unary(series.tanh),
+    "logistic": _unary(lambda x: 0.5 * series.plus(series.tanh(0.5 * x), 1.0)),
+    "asin": _unary(
+        lambda x: series.from_slope(np.arcsin(x[0]), series.power(series.plus(-series.product(x, x), 1.0), -0.5), x)
+    ),
+    "acos": _unary(
+        lambda x: series.from_slope(np.arccos(x[0]), -series.power(series.plus(-series.product(x, x), 1.0), -0.5), x)
+    ),
+    "atan": _unary(
+        lambda x: series.from_slope(np.arctan(x[0]), series.power(series.plus(series.product(x, x), 1.0), -1.0), x)
+    ),
+    "asinh": _unary(
+        lambda x: series.from_slope(np.arcsinh(x[0]), series.power(series.plus(series.product(x, x), 1.0), -0.5), x)
+    ),
+    "atan2": _binary(series.atan2),
     "abs": _unary(lambda x: np.sign(x[0])[None] * x),
     "max": _binary(_choose(lambda x, y: x >= y)),
     "min": _binary(_choose(lambda x, y: x <= y)),
     "reduce_max": _extreme(np.argmax),
     "reduce_min": _extreme(np.argmin),
     "clamp": _clamp,
-    "cholesky": _unary(_cholesky),
+    "cholesky": _unary(series.cholesky),
     "triangular_solve": _triangular_solve,
 }
 
@@ -402,7 +347,7 @@ _PIECEWISE_CONSTANT = {"eq", "ne", "lt", "le", "gt", "ge", "sign", "floor", "cei
 _PIECEWISE_CONSTANT |= {"argmax", "argmin", "and", "or", "not", "eq_to", "lt_to", "le_to", "iota"}
 
 _LINEAR = {*_SIMPLE, "stack", "cumsum", "gather", "scatter", "scatter-add", "dynamic_slice", "dynamic_update_slice"}
-_LINEAR = (_LINEAR | {"expand_dims", "reduce_precision", "real", "tile"}) - _PIECEWISE_CONSTANT
+_LINEAR = (_LINEAR | {"expand_dims", "reduce_precision", "real", "tile"}) - _PIECEWISE_CONSTANT - set(_RULES)
 
 
 # -- control flow: decided by the values at the start ------------------------------------------------------------------
