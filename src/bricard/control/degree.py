@@ -69,7 +69,7 @@ def internal_states(
 
 
 def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t: ArrayLike) -> Degrees:
-    q, time = np.asarray(system.vector(q, "q")), float(t)
+    q, time = np.asarray(system.vector(q, "q")), np.asarray(t, dtype=float).item()
     v = np.asarray(system.vector(np.zeros(system.nv) if v is None else v, "v"))
     motion = Motion(system, make_output(system, output))
     try:

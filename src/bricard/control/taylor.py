@@ -65,7 +65,7 @@ def _run(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], count: int
 def _apply(primitive: Any, values: list[Any], params: dict[str, Any], count: int) -> list[Any]:
     name = primitive.name
     if name in _CALLS:
-        inner = params.get("jaxpr", params.get("call_jaxpr", params.get("fun_jaxpr")))
+        inner: Any = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
         jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
         return _run(jaxpr, consts, values, count)
     if name in _LOOPS:
@@ -170,7 +170,7 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
     "iota": _iota,
     "slice": _slice,
     "rev": lambda p, x: np.flip(x, p["dimensions"]),
-    "select_n": lambda _, which, *cases: np.choose(which.astype(int), cases) if len(cases) > 1 else cases[0],
+    "select_n": lambda _, which, *cases: np.choose(np.asarray(which, dtype=int), list(cases)),
     "eq": lambda _, x, y: x == y,
     "ne": lambda _, x, y: x != y,
     "lt": lambda _, x, y: x < y,
