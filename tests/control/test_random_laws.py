@@ -47,6 +47,8 @@ def assert_least(u, matrix, weight):
     """`u` is the cheapest of all with the same `D u`: no change that does nothing makes it cheaper, or shorter."""
     idle = null_space(matrix)
     idle = idle / np.linalg.norm(idle, axis=0)
+    if idle.shape[1] == 0:
+        return
     slope = idle.T @ weight @ u
     close(slope, np.zeros_like(slope), 1e-7, np.linalg.norm(idle.T @ weight, axis=1).max() * np.linalg.norm(u))
     curvature = idle.T @ weight @ idle
