@@ -4,17 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-all lint format bench docs clean
+.PHONY: demo test test-long test-all lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(SETUP)  ## A slider-crank through its singular positions, to an HTML report.
 	$(BIN)/bricard run slider-crank --output slider_crank.html
 
-test: $(SETUP)  ## The test suite (long tests: make test-all).
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+test: $(SETUP)  ## The test suite without its long tests.
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-test-all: $(SETUP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
+test-long: $(SETUP)  ## The long tests alone.
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
+
+test-all: test test-long  ## Every test.
 
 lint: $(SETUP)  ## Style and types.
 	$(BIN)/ruff check .
