@@ -125,19 +125,21 @@ def refusal(path):
 def test_files_that_are_refused(tmp_path):
     file = tmp_path / "bad.xml"
     assert "no such file" in refusal(tmp_path / "missing.xml")
-    assert "no such file" in refusal(tmp_path)
+    assert "not a file" in refusal(tmp_path)
     file.write_text('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><mujoco>&x;</mujoco>')
     assert "entities" in refusal(file)
     file.write_text('<mujoco><include file="other.xml"/></mujoco>')
-    assert "includes other files" in refusal(file)
+    assert "<include file='other.xml'> names another file" in refusal(file)
     file.write_text("nonsense " * 10)
-    assert "neither MJCF" in refusal(file)
+    assert "not XML" in refusal(file)
+    file.write_text("<html><mujoco/></html>")
+    assert "neither MJCF (<mujoco>) nor URDF (<robot>), but <html>" in refusal(file)
     file.write_bytes(b"\xff\xfe\x00" * 100)
     assert "not a text file" in refusal(file)
     file.write_text("<mujoco><worldbody><body><nothing/></body></worldbody></mujoco>")
     assert "MuJoCo cannot read it" in refusal(file)
     file.write_text(ARM[: len(ARM) // 2])
-    assert "MuJoCo cannot read it" in refusal(file)
+    assert "not XML" in refusal(file)
 
 
 def test_fifty_megabytes_of_nonsense(tmp_path):

@@ -12,12 +12,21 @@ LARGEST_FILE = 10_000_000
 
 def read_text(file: Path) -> str:
     """The text of a file in UTF-8 that is not too large to be a description."""
-    if not file.is_file():
-        raise ModelError(str(file), ["there is no such file"])
-    size = file.stat().st_size
-    if size > LARGEST_FILE:
-        raise ModelError(str(file), [f"is too large to be a mechanism ({size / 1e6:.0f} MB)"])
     try:
-        return file.read_text(encoding="utf-8")
+        if not file.is_file():
+            raise ModelError(str(file), ["it is not a file" if file.exists() else "there is no such file"])
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            size = max(file.stat().st_size, len(content))
+            raise ModelError(str(file), [f"is too large to be a mechanism ({size / 1e6:.0f} MB)"])
+    except OSError as error:
+        raise ModelError(str(file), [f"cannot be read: {error.strerror or error}"]) from error
+    except ValueError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(repr(str(file)), ["is not the name of a file"]) from error  # a null character in it
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(str(file), ["is not a text file in UTF-8"]) from error

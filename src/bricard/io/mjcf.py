@@ -5,30 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from bricard.errors import ModelError
 from bricard.io.loops import Loops, add_loops
+from bricard.io.markup import Document, write
+from bricard.io.mjcf_limits import too_large, unsupported, without_sizes
+from bricard.io.mjcf_process import Compiled, compile_mjcf
 from bricard.mechanism import Mechanism, rigid
+from bricard.spatial import rotation_matrix
 
 
-def read_mjcf(file: Path, text: str, loops: Loops) -> tuple[Mechanism, list[str]]:
+def read_mjcf(file: Path, document: Document, loops: Loops) -> tuple[Mechanism, list[str]]:
     """The mechanism, and what is wrong with it or has no counterpart."""
-    try:
-        import mujoco
-    except ImportError as error:
-        raise ModelError(str(file), ["reading MJCF needs the extra: pip install 'bricard[mjcf]'"]) from error
-    try:
-        spec = mujoco.MjSpec.from_string(text)  # pyright: ignore[reportAttributeAccessIssue]
-        problems = _drop_files(mujoco, spec)
-        if problems:
-            raise ModelError(str(file), problems)
-        model = spec.compile()
-    except ModelError:
-        raise
-    except (ValueError, RuntimeError) as error:
-        raise ModelError(str(file), [f"MuJoCo cannot read it: {str(error).strip()}"]) from error
-    reader = _Reader(mujoco, model, Mechanism(gravity=model.opt.gravity, name=file.stem))
+    problems = unsupported(document.root) + too_large(document.root)
+    if problems:
+        raise ModelError(str(file), problems)
+    # Written anew, so that MuJoCo sees what was checked, however it reads what a strict parser would not.
+    model = compile_mjcf(file, write(without_sizes(document)))
+    reader = _Reader(model, Mechanism(gravity=model.gravity, name=file.stem))
     m = reader.mechanism()
     if loops.reference:
         reader.problems.append(f"{loops.source}: 'reference' is for URDF; in MJCF place the bodies as they shall be")
@@ -36,44 +32,20 @@ def read_mjcf(file: Path, text: str, loops: Loops) -> tuple[Mechanism, list[str]
     return m, reader.problems
 
 
-def _drop_files(mujoco: Any, spec: Any) -> list[str]:
-    """Take away what is stored in other files; of that, a mechanism only misses meshes that give a body its inertia."""
-    kinds, problems = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF), []
-    from_shapes = int(spec.compiler.inertiafromgeom) == int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
-    for geom in list(spec.geoms):
-        if geom.type in kinds:
-            body = geom.parent
-            if body.name != "world" and (from_shapes or not body.explicitinertial):
-                problems.append(f"body {body.name!r} has its inertia from a mesh: give it an <inertial>")
-            spec.delete(geom)
-        else:
-            geom.material = ""
-    for site in spec.sites:
-        site.material = ""
-    for parts in (spec.skins, spec.meshes, spec.hfields, spec.materials, spec.textures):
-        for part in list(parts):
-            spec.delete(part)
-    return problems
-
-
 class _Reader:
     """Goes through MuJoCo's compiled model; what has no counterpart is in `problems`."""
 
-    def __init__(self, mujoco: Any, model: Any, m: Mechanism):
-        self.mujoco, self.model, self.m = mujoco, model, m
-        self.data = mujoco.MjData(model)
-        self.data.qpos[:] = model.qpos0
-        mujoco.mj_kinematics(model, self.data)
-        mujoco.mj_comPos(model, self.data)
+    def __init__(self, model: Compiled, m: Mechanism):
+        self.model, self.m = model, m
         self.problems: list[str] = []
 
     def mechanism(self) -> Mechanism:
         """The description."""
         model, m = self.model, self.m
         for i in range(1, model.nbody):
-            frame = self.data.ximat[i].reshape(3, 3)
+            frame = self.model.ximat[i].reshape(3, 3)
             inertia = frame @ np.diag(model.body_inertia[i]) @ frame.T
-            m.body(self._body(i), rigid(float(model.body_mass[i]), self.data.xipos[i], inertia))
+            m.body(self._body(i), rigid(float(model.body_mass[i]), self.model.xipos[i], inertia))
             self._joints(i)
         for i in range(model.neq):
             self._equality(i)
@@ -86,20 +58,20 @@ class _Reader:
 
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Frames of the bodies."""
-        frames = zip(self.data.xpos, self.data.xmat.reshape(-1, 3, 3), strict=True)
+        frames = zip(self.model.xpos, self.model.xmat.reshape(-1, 3, 3), strict=True)
         return {self._body(i): (p.copy(), R.copy()) for i, (p, R) in enumerate(frames)}
 
     def _body(self, i: int) -> str:
-        return "ground" if i == 0 else self.model.body(i).name or f"body {i}"
+        return "ground" if i == 0 else self.model.name("body", i) or f"body {i}"
 
     def _joint_name(self, k: int) -> str:
-        return self.model.joint(k).name or f"joint {k}"
+        return self.model.name("jnt", k) or f"joint {k}"
 
     # -- joints ----------------------------------------------------------------------------------------------------
 
     def _joints(self, i: int) -> None:
         """The joints of a body; several in one body become several joints with massless bodies between them."""
-        model, m, types = self.model, self.m, self.mujoco.mjtJoint
+        model, m = self.model, self.m
         parent, child = self._body(int(model.body_parentid[i])), self._body(i)
         first, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
         if count == 0:
@@ -108,14 +80,14 @@ class _Reader:
         for k in range(first, first + count):
             name, kind = self._joint_name(k), int(model.jnt_type[k])
             outer = child if k == first + count - 1 else f"{child} before {self._joint_name(k + 1)}"
-            at, axis = self.data.xanchor[k].copy(), self.data.xaxis[k].copy()
+            at, axis = self.model.xanchor[k].copy(), self.model.xaxis[k].copy()
             if outer != child:
                 m.body(outer, rigid(0.0, at))
-            if kind == int(types.mjJNT_FREE):
+            if kind == model.kind("mjJNT_FREE"):
                 m.free(name, parent, outer)
-            elif kind == int(types.mjJNT_BALL):
+            elif kind == model.kind("mjJNT_BALL"):
                 m.spherical(name, parent, outer, at)
-            elif kind == int(types.mjJNT_SLIDE):
+            elif kind == model.kind("mjJNT_SLIDE"):
                 m.prismatic(name, parent, outer, axis, at, limits=self._limits(k))
             else:
                 m.revolute(name, parent, outer, at, axis, limits=self._limits(k))
@@ -131,7 +103,7 @@ class _Reader:
 
     def _own_forces(self, k: int, name: str) -> None:
         """Spring, damping and rotor of a joint, and what it may have besides."""
-        model, m, types = self.model, self.m, self.mujoco.mjtJoint
+        model, m = self.model, self.m
         dof, at = int(model.jnt_dofadr[k]), int(model.jnt_qposadr[k])
         stiffness, damping = np.ravel(model.jnt_stiffness[k]), np.ravel(model.dof_damping[dof])
         if np.any(stiffness[1:]) or np.any(damping[1:]):
@@ -140,8 +112,8 @@ class _Reader:
             float(model.dof_armature[dof]),
             int(model.jnt_type[k])
             in (
-                int(types.mjJNT_FREE),
-                int(types.mjJNT_BALL),
+                model.kind("mjJNT_FREE"),
+                model.kind("mjJNT_BALL"),
             ),
         )
         if is_ball and (stiffness[0] or damping[0] or armature):
@@ -157,18 +129,18 @@ class _Reader:
     # -- equalities ------------------------------------------------------------------------------------------------
 
     def _equality(self, i: int) -> None:
-        model, types = self.model, self.mujoco.mjtEq
-        name = model.equality(i).name or f"equality {i}"
+        model = self.model
+        name = model.name("eq", i) or f"equality {i}"
         if not model.eq_active0[i]:
             self.m.notes.append(f"equality {name!r} is not active and left out")
             return
         kind = int(model.eq_type[i])
-        if kind in (int(types.mjEQ_JOINT), int(types.mjEQ_TENDON)):
-            self._relation(i, name, self._joint_terms if kind == int(types.mjEQ_JOINT) else self._tendon_terms)
-        elif kind == int(types.mjEQ_CONNECT):
+        if kind in (model.kind("mjEQ_JOINT"), model.kind("mjEQ_TENDON")):
+            self._relation(i, name, self._joint_terms if kind == model.kind("mjEQ_JOINT") else self._tendon_terms)
+        elif kind == model.kind("mjEQ_CONNECT"):
             (first, p, _), (second, r, _) = self._ends(i)
             self.m.coincident(name, first, second, p, at_child=r)
-        elif kind == int(types.mjEQ_WELD):
+        elif kind == model.kind("mjEQ_WELD"):
             (first, p, A), (second, r, B) = self._ends(i)
             gap = max(np.linalg.norm(p - r), np.linalg.norm(A - B))
             if gap > 1e-6:
@@ -179,20 +151,18 @@ class _Reader:
 
     def _ends(self, i: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """Body, point and axes on both sides of a connect or weld, between bodies or between sites."""
-        model, data, numbers = self.model, self.data, self.model.eq_data[i]
+        model, numbers = self.model, self.model.eq_data[i]
         ids = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
-        if model.eq_objtype[i] == int(self.mujoco.mjtObj.mjOBJ_SITE):
+        if model.eq_objtype[i] == model.kind("mjOBJ_SITE"):
             bodies = [self._body(int(model.site_bodyid[k])) for k in ids]
-            return [(b, data.site_xpos[k], data.site_xmat[k].reshape(3, 3)) for b, k in zip(bodies, ids, strict=True)]
-        frames = [data.xmat[k].reshape(3, 3) for k in ids]
-        if int(model.eq_type[i]) == int(self.mujoco.mjtEq.mjEQ_CONNECT):
+            return [(b, model.site_xpos[k], model.site_xmat[k].reshape(3, 3)) for b, k in zip(bodies, ids, strict=True)]
+        frames = [model.xmat[k].reshape(3, 3) for k in ids]
+        if int(model.eq_type[i]) == model.kind("mjEQ_CONNECT"):
             local = [(numbers[:3], np.eye(3)), (numbers[3:6], np.eye(3))]
         else:
             # A weld: the second body's frame as it shall be in the first one.
-            pose = np.zeros(9)
-            self.mujoco.mju_quat2Mat(pose, numbers[6:10])
-            local = [(numbers[3:6], pose.reshape(3, 3)), (np.zeros(3), np.eye(3))]
-        return [(self._body(k), data.xpos[k] + R @ p, R @ A) for k, R, (p, A) in zip(ids, frames, local, strict=True)]
+            local = [(numbers[3:6], np.asarray(rotation_matrix(jnp.asarray(numbers[6:10])))), (np.zeros(3), np.eye(3))]
+        return [(self._body(k), model.xpos[k] + R @ p, R @ A) for k, R, (p, A) in zip(ids, frames, local, strict=True)]
 
     def _relation(self, i: int, name: str, terms_of: Any) -> None:
         """`x₁ = a + b x₂`, each counted from the reference configuration."""
@@ -212,26 +182,26 @@ class _Reader:
         """Joint coordinates of a fixed tendon; those of a spatial one are refused elsewhere."""
         model = self.model
         first, count = int(model.tendon_adr[k]), int(model.tendon_num[k])
-        joint = int(self.mujoco.mjtWrap.mjWRAP_JOINT)
+        joint = model.kind("mjWRAP_JOINT")
         wraps = [w for w in range(first, first + count) if int(model.wrap_type[w]) == joint]
         return {self._joint_name(int(model.wrap_objid[w])): float(model.wrap_prm[w]) for w in wraps}
 
     # -- actuators -------------------------------------------------------------------------------------------------
 
     def _actuator(self, i: int) -> None:
-        model, mujoco = self.model, self.mujoco
-        name = model.actuator(i).name or f"actuator {i}"
+        model = self.model
+        name = model.name("actuator", i) or f"actuator {i}"
         gain, gear = float(model.actuator_gainprm[i, 0]), model.actuator_gear[i]
         is_motor = (
-            int(model.actuator_trntype[i]) in (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
-            and model.actuator_gaintype[i] == int(mujoco.mjtGain.mjGAIN_FIXED)
-            and model.actuator_biastype[i] == int(mujoco.mjtBias.mjBIAS_NONE)
-            and model.actuator_dyntype[i] == int(mujoco.mjtDyn.mjDYN_NONE)
+            int(model.actuator_trntype[i]) in (model.kind("mjTRN_JOINT"), model.kind("mjTRN_JOINTINPARENT"))
+            and model.actuator_gaintype[i] == model.kind("mjGAIN_FIXED")
+            and model.actuator_biastype[i] == model.kind("mjBIAS_NONE")
+            and model.actuator_dyntype[i] == model.kind("mjDYN_NONE")
             and gain != 0.0
             and gear[0] != 0.0
         )
         k = int(model.actuator_trnid[i, 0])
-        slides = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+        slides = (model.kind("mjJNT_HINGE"), model.kind("mjJNT_SLIDE"))
         if not is_motor or int(model.jnt_type[k]) not in slides:
             self.problems.append(f"actuator {name!r}: only motors of hinges and slides are understood")
             return
@@ -246,22 +216,22 @@ class _Reader:
 
     def _refuse(self) -> None:
         model = self.model
-        joint = int(self.mujoco.mjtWrap.mjWRAP_JOINT)
+        joint = model.kind("mjWRAP_JOINT")
         for k in range(model.ntendon):
-            name = model.tendon(k).name or f"tendon {k}"
+            name = model.name("tendon", k) or f"tendon {k}"
             if int(model.wrap_type[int(model.tendon_adr[k])]) != joint:
                 self.problems.append(f"tendon {name!r}: only fixed tendons are understood")
             for label in ("stiffness", "damping", "frictionloss", "armature", "limited"):
-                if np.any(getattr(model, f"tendon_{label}", np.zeros(model.ntendon))[k]):
+                if np.any(getattr(model, f"tendon_{label}")[k]):
                     self.problems.append(f"tendon {name!r}: {label}")
         for i in np.flatnonzero(model.body_gravcomp):
             self.problems.append(f"body {self._body(int(i))!r}: gravcomp")
         for label, count in (
-            ("flexible bodies", getattr(model, "nflex", 0)),
+            ("flexible bodies", model.nflex),
             ("plugins", model.nplugin),
             ("mocap bodies", model.nmocap),
         ):
             if count:
                 self.problems.append(f"{count} {label}, which are not understood")
-        if model.opt.density or model.opt.viscosity:
+        if model.density or model.viscosity:
             self.problems.append("a fluid around the bodies, which is not understood")

@@ -6,29 +6,24 @@ collides is left out, so that no mesh is needed.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 import numpy as np
 
-from bricard.errors import ModelError
 from bricard.io.loops import Loops, add_loops
+from bricard.io.markup import Document, Element
 from bricard.mechanism import Mechanism, rigid
 from bricard.mechanism.shapes import rotation_about
 
-Element = ElementTree.Element
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 DRIVEN = ("revolute", "continuous", "prismatic")
 
 
-def read_urdf(file: Path, text: str, loops: Loops) -> tuple[Mechanism, list[str]]:
+def read_urdf(file: Path, document: Document, loops: Loops) -> tuple[Mechanism, list[str]]:
     """The mechanism, and what is wrong with it or has no counterpart."""
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        raise ModelError(str(file), [f"is not XML: {error}"]) from error
+    root = document.root
     reader = _Reader(root, Mechanism(gravity=(0, 0, -9.81), name=root.get("name") or file.stem), loops)
     return reader.mechanism(), reader.problems
 
@@ -51,6 +46,7 @@ class _Reader:
     def __init__(self, root: Element, m: Mechanism, loops: Loops):
         self.root, self.m, self.loops = root, m, loops
         self.problems: list[str] = []
+        self.starts: dict[str, float] = {}
         self.links = {x.get("name", ""): x for x in root.findall("link")}
         self.joints = {j.name: j for j in (self._parsed(x) for x in root.findall("joint"))}
 
@@ -58,6 +54,8 @@ class _Reader:
         """The description; what is wrong is in `problems`."""
         self._check_names()
         order = self._outwards()
+        if not self.problems:
+            self._find_starts()
         if self.problems:
             return self.m
         poses = self._poses(order)
@@ -149,23 +147,40 @@ class _Reader:
         if self.links and len(roots) != 1:
             names = f" ({', '.join(roots)})" if roots else ""
             self.problems.append(f"there must be one link that is no child of a joint, not {len(roots)}{names}")
-        reached, order, waiting = set(roots), [], list(self.joints.values())
-        while near := [j for j in waiting if j.parent in reached and j.child not in reached]:
+        outgoing: dict[str, list[_Joint]] = {}
+        for joint in self.joints.values():
+            outgoing.setdefault(joint.parent, []).append(joint)
+        reached, order, waiting = set(roots), [], deque(roots)
+        while waiting:
+            near = [j for j in outgoing.get(waiting.popleft(), ()) if j.child not in reached]
             order += near
+            waiting += [j.child for j in near]
             reached |= {j.child for j in near}
-            waiting = [j for j in waiting if j not in near]
         if len(roots) == 1:
             self.problems += [f"link {n!r} hangs in a ring of joints" for n in self.links if n not in reached]
         return order
 
     # -- building --------------------------------------------------------------------------------------------------
 
-    def _start(self, joint: _Joint, seen: tuple[str, ...] = ()) -> float:
-        """The coordinate (rad, m) in the reference configuration."""
-        if joint.mimic is None or joint.name in seen:
-            return self.loops.reference.get(joint.name, 0.0)
-        other, multiplier, offset = joint.mimic
-        return multiplier * self._start(self.joints[other], (*seen, joint.name)) + offset
+    def _find_starts(self) -> None:
+        """Coordinates (rad, m) in the reference configuration, of joints that mimic others after those."""
+        for joint in self.joints.values():
+            chain, names = [joint], {joint.name}
+            while chain[-1].mimic is not None and chain[-1].name not in self.starts:
+                other = self.joints[chain[-1].mimic[0]]
+                if other.name in names:
+                    self.problems.append(f"joint {other.name!r} mimics itself")
+                    return
+                chain.append(other)
+                names.add(other.name)
+            for each in reversed(chain):
+                if each.name in self.starts:
+                    continue
+                if each.mimic is None:
+                    self.starts[each.name] = self.loops.reference.get(each.name, 0.0)
+                else:
+                    other, multiplier, offset = each.mimic
+                    self.starts[each.name] = multiplier * self.starts[other] + offset
 
     def _poses(self, order: list[_Joint]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Frames of all links in the reference configuration."""
@@ -173,7 +188,7 @@ class _Reader:
         for joint in order:
             p, R = poses[joint.parent]
             p, R = p + R @ joint.origin, R @ joint.rotation
-            start = self._start(joint)
+            start = self.starts[joint.name]
             if joint.kind == "prismatic":
                 p = p + R @ joint.axis * start
             else:
@@ -197,7 +212,7 @@ class _Reader:
 
     def _joint(self, joint: _Joint, p: np.ndarray, R: np.ndarray) -> None:
         """The joint, with damping; `p` and `R` are those of its child."""
-        m, where, start = self.m, f"joint {joint.name!r}", self._start(joint)
+        m, where, start = self.m, f"joint {joint.name!r}", self.starts[joint.name]
         pair, axis = (joint.name, joint.parent, joint.child), R @ joint.axis
         limit = joint.element.find("limit")
         limits = None

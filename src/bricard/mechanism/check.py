@@ -213,15 +213,17 @@ def coordinate_of(kind: str, of: str | None) -> str | None:
 
 def _lonely_problems(m: Mechanism) -> list[str]:
     """Bodies that nothing connects with the ground."""
-    links = [(j.parent, j.child) for j in (*m.joints, *m.wheels)]
     if m.user_rows:
         return []  # A constraint of the user's own may hold any body.
-    reached = {"ground"}
-    while True:
-        more = {b for a, b in links if a in reached} | {a for a, b in links if b in reached}
-        if more <= reached:
-            break
-        reached |= more
+    neighbours: dict[str, list[str]] = {}
+    for j in (*m.joints, *m.wheels):
+        neighbours.setdefault(j.parent, []).append(j.child)
+        neighbours.setdefault(j.child, []).append(j.parent)
+    reached, waiting = {"ground"}, ["ground"]
+    while waiting:
+        near = {b for b in neighbours.get(waiting.pop(), ()) if b not in reached}
+        reached |= near
+        waiting += near
     return [
         f"body {name!r} is attached to nothing (m.free(…) says that it is meant to fly)"
         for name in m.bodies
