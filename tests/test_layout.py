@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1] / "src" / "bricard"
 ORDER = (
     "collecting",
     "errors",
+    "files",
     "native",
     "tracing",
     "rounding",

@@ -44,7 +44,7 @@ def chart(
             raise Usage(f"--output {output}: the name has to end in one of {', '.join(OUTPUTS)}")
         changes, place = assignments(set), numbers("q", q)
         start()
-        from bricard.report.files import check_writable, replacing
+        from bricard.files import check_writable
         from bricard.stability import chart as compute
 
         check_writable(output)
@@ -61,8 +61,7 @@ def chart(
             f"{points * points} points",
         )
         show(Text(str(found)))
-        with replacing(output) as draft:
-            found.save(draft)
+        found.save(output)
         show(Text(f"Wrote {output}"))
 
 

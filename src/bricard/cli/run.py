@@ -51,7 +51,7 @@ def run(
         options = {name: value for name, value in options.items() if value is not None}
         start()
         if output is not None:
-            from bricard.report.files import check_writable
+            from bricard.files import check_writable
 
             check_writable(output)  # before anything is computed
         if method is not None:
@@ -136,21 +136,18 @@ def _settings(example: Example, options: dict[str, Any]) -> dict[str, str]:
 
 
 def _write(trajectory: Trajectory, output: Path, page: str | None) -> None:
-    from bricard.report.files import replacing
+    from bricard.files import FIGURES, save_figure, write_text
     from bricard.report.table import write_table
 
     kind = output.suffix.lower()
     if kind == ".csv":
         write_table(trajectory, output)
-        return
-    figure = trajectory.plot() if kind in (".png", ".pdf", ".svg") else None
-    with replacing(output) as draft:
-        if page is not None:
-            draft.write_text(page, encoding="utf-8")
-        elif figure is not None:
-            figure.savefig(draft, dpi=200)
-        else:
-            trajectory.save(draft)
+    elif page is not None:
+        write_text(output, page)
+    elif kind in FIGURES:
+        save_figure(trajectory.plot(), output)
+    else:
+        trajectory.save(output)
 
 
 def _report(summary: Summary, output: Path | None) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bricard.errors import is_concrete
+from bricard.files import check_writable, named_as, write_text
 from bricard.report.curves import NO_ERROR, panels, rounded, scale, thinned
-from bricard.report.files import replacing
 from bricard.report.scene import scene
 from bricard.report.summary import Summary, summarize
 from bricard.simulate.trajectory import Trajectory
@@ -27,6 +27,7 @@ MOST_SAMPLES, LIGHT_SAMPLES, LIGHT_FRAMES = 2000, 400, 240
 MOST_MOMENTS = 24
 """Buttons in a row of times."""
 
+PAGES = (".html", ".htm")
 SCRIPTS = ("scene.js", "parts.js", "chart.js", "page.js")
 
 
@@ -43,13 +44,12 @@ def write_report(
 
     `title` and `source` say what the system is (default: the first line of its docstring), `settings` what else is
     worth knowing of the run. `summary` spares computing it again. The file is there whole, or not at all: `ModelError`
-    if it cannot be written.
+    if it cannot be written, or if its name ends in anything but `.html` (which is added to a name without an ending).
     """
-    path = Path(path)
+    path = named_as(path, PAGES)
+    check_writable(path)  # before the work
     summary = summarize(trajectory, title, settings) if summary is None else summary
-    page = render(trajectory, summary, source)
-    with replacing(path) as draft:
-        draft.write_text(page, encoding="utf-8")
+    write_text(path, render(trajectory, summary, source))
     return path
 
 

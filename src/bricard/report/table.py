@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bricard.report.files import replacing
+from bricard.files import named_as, replacing
 from bricard.simulate.trajectory import Trajectory
 
 
 def write_table(trajectory: Trajectory, path: str | Path) -> Path:
     """Write one row for each saved state: time, coordinates, velocities, inputs, multipliers, energy, errors."""
-    system = trajectory.system
+    path, system = named_as(path, (".csv",)), trajectory.system
     groups = [(["t"], trajectory.t[:, None]), (list(system.coordinates), trajectory.q)]
     groups.append(([f"velocity {n}" if n in system.coordinates else n for n in system.velocity_names], trajectory.v))
     if len(trajectory):
@@ -29,7 +29,6 @@ def write_table(trajectory: Trajectory, path: str | Path) -> Path:
         ]
     header = [name for names, _ in groups for name in names]
     rows = np.concatenate([np.asarray(values) for _, values in groups], axis=1)
-    path = Path(path)
     with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)

@@ -31,6 +31,7 @@ from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
 from bricard.simulate.hoist import hoist
 from bricard.simulate.integrate import Integration, Start, integrate
+from bricard.simulate.memory import check_memory
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ShortDopri8
 from bricard.simulate.stabilize import Baumgarte, Project, Stabilization
@@ -43,6 +44,9 @@ FORWARD, NO_METER = diffrax.ForwardMode(), diffrax.NoProgressMeter()
 
 STRUCTURE_TOLERANCE = 1e-9
 """The structure of a large system is found by trial; if it misses more than this at a saved state, it is not used."""
+
+COPIES = 4
+"""Of the saved states in memory at the same time: those of the program, of JAX, and what is computed from them."""
 
 START_TOLERANCE = 1e-6
 """A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
@@ -90,7 +94,7 @@ def simulate(
     """
     name = type(system).__name__
     q, v = _state(system, q, v)
-    times = _save_times(name, t0, t_end, save)
+    times = _save_times(name, t0, t_end, save, 4 + system.nq + system.nv)
     _check_settings(name, method, stabilization, solver, rtol, atol, dt)
     controller = make_controller(system, u, controller)
     touching = checked_contacts(system, contacts)
@@ -198,13 +202,18 @@ def _numbers(value: Any) -> Any:
     return (np if is_concrete(value) else jnp).asarray(value, dtype=float)
 
 
-def _save_times(name: str, t0: Any, t_end: Any, save: Any) -> Any:
-    """The times to keep, always from `t0` to `t_end`; numbers stay numbers under `jit`: digital controllers need it."""
+def _save_times(name: str, t0: Any, t_end: Any, save: Any, size: int) -> Any:
+    """The times to keep, always from `t0` to `t_end`; numbers stay numbers under `jit`: digital controllers need it.
+
+    `size`: numbers that are kept of each state.
+    """
     if is_concrete(t0, t_end) and not (np.isfinite(t0) and np.isfinite(t_end) and t_end > t0):
         raise ModelError(name, [f"t_end must be after the start at t = {t0:g} s, not {t_end}"])
-    if isinstance(save, (int, np.integer)):
+    if isinstance(save, (int, np.integer)) and not isinstance(save, bool):
         if save < 2:
             raise ModelError(name, [f"save: at least 2 states (the first and the last), not {save}"])
+        needed, label = 8 * COPIES * size * int(save), str(save) if save < 10**15 else "more than 1e15"
+        check_memory(name, needed, f"save: {label} states", "keep fewer of them, or give the times to keep")
         linspace = np.linspace if is_concrete(t0, t_end) else jnp.linspace
         return linspace(t0, t_end, int(save), dtype=float)
     known = is_concrete(save, t0, t_end)

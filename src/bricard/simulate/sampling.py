@@ -12,10 +12,14 @@ from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, is_concrete
 from bricard.simulate.controller import Controller, Memory, as_controller
+from bricard.simulate.memory import check_memory
 from bricard.system import Scalar, Vector
 
 ON_SAMPLE = 1e-6
 """How near (in periods) a time must be to a sampling instant to be one."""
+
+COPIES = 4
+"""Of the sampling instants in memory at the same time."""
 
 
 class SampledMemory(NamedTuple):
@@ -100,6 +104,8 @@ class Sampled(Controller):
             )
         period, times = float(self.period), np.asarray(saved)
         count = (times - times[0]) / period
+        needed = 8.0 * COPIES * count[-1]
+        check_memory("Sampled", needed, f"{count[-1]:.3g} samples", "lengthen the period or shorten the run")
         instants = times[0] + period * np.arange(1, int(np.floor(count[-1] + ON_SAMPLE)) + 1)
         nearest = np.round(count)
         on = (np.abs(count - nearest) < ON_SAMPLE) & (nearest > 0)

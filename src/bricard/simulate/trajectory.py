@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +23,9 @@ from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.contact import Unilateral
 from bricard.simulate.controller import Controller, Memory, RecordedInput
-from bricard.simulate.events import ContactEvent, events_from_json
+from bricard.simulate.events import ContactEvent
 from bricard.simulate.integrate import State
+from bricard.simulate.saved import read_states, saved_events, write_states
 from bricard.simulate.stabilize import Stabilization
 from bricard.simulate.touching import Modes, Touching, problem_with_friction
 from bricard.system import Scalar, System
@@ -247,21 +246,9 @@ class Trajectory(eqx.Module):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the states to a NumPy `.npz` file; `Trajectory.load` reads it back."""
+        """Write the states to a NumPy `.npz` file, whole or not at all; `Trajectory.load` reads it back."""
         self._require_single()
-        np.savez_compressed(
-            Path(path).with_suffix(".npz"),
-            t=self.t,
-            q=self.q,
-            v=self.v,
-            work=self.work,
-            u=self.u,
-            coordinates=np.array(self.system.coordinates),
-            failure=np.array(self.failure or ""),
-            contacts=np.array([c.name for c in self.contacts], dtype=str),
-            events=np.array(json.dumps([dataclasses.asdict(e) for e in self.events])),
-            **({} if self.modes is None else self.modes._asdict()),
-        )
+        write_states(self, path)
 
     @classmethod
     def load(
@@ -279,37 +266,25 @@ class Trajectory(eqx.Module):
         """
         from bricard.equations.proximal import Proximal
 
-        path = Path(path).with_suffix(".npz")
-        with np.load(path, allow_pickle=False) as data:
-            missing = [k for k in ("t", "q", "v", "work", "u", "coordinates", "failure") if k not in data]
-            if missing:
-                raise ModelError(str(path), [f"not a saved trajectory: {', '.join(missing)} missing"])
-            names = tuple(str(n) for n in data["coordinates"])
-            if names != tuple(system.coordinates):
-                own = ", ".join(system.coordinates)
-                raise ModelError(str(path), [f"belongs to coordinates {', '.join(names)}, not to {own}"])
-            known = tuple(str(n) for n in data["contacts"]) if "contacts" in data else ()
-            if known != tuple(c.name for c in contacts):
-                given = ", ".join(c.name for c in contacts) or "none"
-                raise ModelError(str(path), [f"was made with contacts {', '.join(known) or 'none'}, not {given}"])
-            t, u = jnp.asarray(data["t"]), jnp.asarray(data["u"])
-            return cls(
-                system=system,
-                method=Proximal() if method is None else method,
-                stabilization=stabilization,
-                controller=RecordedInput(t, u),
-                t=t,
-                q=jnp.asarray(data["q"]),
-                v=jnp.asarray(data["v"]),
-                work=jnp.asarray(data["work"]),
-                memory=jnp.zeros((t.shape[0], 0)),
-                result=diffrax.RESULTS.successful,
-                stats={},
-                contacts=tuple(contacts),
-                modes=Modes(*(jnp.asarray(data[x]) for x in Modes._fields)) if known else None,
-                events=events_from_json(str(data["events"])) if known else (),
-                failure=str(data["failure"]) or None,
-            )
+        found = read_states(path, system, contacts)
+        t, u = jnp.asarray(found["t"]), jnp.asarray(found["u"])
+        return cls(
+            system=system,
+            method=Proximal() if method is None else method,
+            stabilization=stabilization,
+            controller=RecordedInput(t, u),
+            t=t,
+            q=jnp.asarray(found["q"]),
+            v=jnp.asarray(found["v"]),
+            work=jnp.asarray(found["work"]),
+            memory=jnp.zeros((t.shape[0], 0)),
+            result=diffrax.RESULTS.successful,
+            stats={},
+            contacts=tuple(contacts),
+            modes=Modes(*(jnp.asarray(found[x]) for x in Modes._fields)) if contacts else None,
+            events=saved_events(str(path), found) if contacts else (),
+            failure=str(found["failure"]) or None,
+        )
 
     def plot(self) -> Any:
         """Coordinates, energy balance, constraint error and forces over time, as a matplotlib figure (extra `plot`)."""
@@ -319,7 +294,7 @@ class Trajectory(eqx.Module):
         return trajectory_figure(self)
 
     def report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML page with the animation and the plots; returns its path."""
+        """Write one self-contained HTML page with the animation and the plots; returns its path (`.html`)."""
         from bricard.report.page import write_report
 
         self._require_single()

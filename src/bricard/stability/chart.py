@@ -15,6 +15,7 @@ import scipy.optimize
 from jax.typing import ArrayLike
 
 from bricard.errors import ModelError
+from bricard.files import FIGURES, named_as, replacing, save_figure
 from bricard.stability.family import Family, Place
 from bricard.system import System
 
@@ -123,11 +124,11 @@ class Chart:
 
     def save(self, path: str | Path) -> Path:
         """Write the values to a NetCDF file (`.nc`), or the picture (`.png`, `.svg`, `.pdf`); returns its path."""
-        path = Path(path)
-        if path.suffix == ".nc":
-            self.data.to_netcdf(path)
-        else:
-            self.plot().savefig(path, dpi=200)
+        path = named_as(path, (".nc", *FIGURES))
+        if path.suffix.lower() != ".nc":
+            return save_figure(self.plot(), path)
+        with replacing(path) as draft:
+            self.data.to_netcdf(draft)
         return path
 
 

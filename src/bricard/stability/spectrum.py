@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricard.errors import ModelError
+from bricard.files import save_figure
 from bricard.stability.mode import Mode
 
 if TYPE_CHECKING:
@@ -141,10 +142,8 @@ class Spectrum:
         plt.show()
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture to a file (`.png`, `.svg`, `.pdf`)."""
-        path = Path(path)
-        self.plot().savefig(path)
-        return path
+        """Write the picture to a file (`.png`, `.svg`, `.pdf`); returns its path."""
+        return save_figure(self.plot(), path)
 
     def __str__(self) -> str:
         unit = "1/s" if self.period is None else f"per sample of {self.period:g} s"
