@@ -19,7 +19,7 @@ FIGURES = (".png", ".svg", ".pdf")
 def named_as(path: str | os.PathLike[str], kinds: Sequence[str]) -> Path:
     """The path, which must end in one of the extensions `kinds`; a name without an extension gets the first of them."""
     path = Path(path)
-    if not path.name:
+    if not path.name or (not path.suffix and path.is_dir()):
         raise ModelError(str(path), ["cannot be written: it is a directory"])
     if not path.suffix:
         return path.with_name(path.name + kinds[0])

@@ -1,3 +1,4 @@
+import os
 import re
 import shutil
 import subprocess
@@ -93,7 +94,8 @@ class Opened:
 def browse(tmp_path):
     """Open a page from disk, without network, for so many seconds of its own time; `script` runs at its end."""
     if CHROMIUM is None:
-        pytest.skip("no chromium (or chrome) on the PATH to open the page with")
+        missing = "no chromium (or chrome) on the PATH to open the page with"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
 
     def open_page(path: Path, seconds: float = 2.0, script: str = "", size: str = "1280,900") -> Opened:
         page = tmp_path / "opened.html"
@@ -105,9 +107,13 @@ def browse(tmp_path):
             "--no-sandbox",
             "--disable-gpu",
             "--disable-dev-shm-usage",
+            "--disable-quic",
+            "--no-first-run",
             "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
             "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--user-data-dir={tempfile.mkdtemp(dir=tmp_path)}",
             f"--window-size={size}",
             "--enable-logging=stderr",
             f"--virtual-time-budget={int(1000 * seconds)}",

@@ -3,12 +3,15 @@
 import socket
 import sys
 import urllib.request
+from importlib.metadata import version
+from socket import create_connection
 
 import equinox as eqx
 import numpy as np
 import pytest
 
 import bricard as br
+from bricard.report.guard import is_allowed
 from bricard.report.session import Session, upright
 from bricard.report.viewer import check_host
 from tests.report.conftest import Cone
@@ -113,6 +116,47 @@ class TestViewer:
             ):
                 pass
 
+    @pytest.mark.parametrize(
+        ("host", "origin", "allowed"),
+        [
+            ("127.0.0.1:{port}", None, True),
+            ("localhost:{port}", "http://localhost:{port}", True),
+            ("LocalHost:{port}", "http://127.0.0.1:{port}", True),
+            ("[::1]:{port}", "http://[::1]:{port}", True),
+            ("evil.example:{port}", None, False),
+            ("evil.example:{port}", "http://evil.example:{port}", False),  # as after DNS rebinding
+            ("127.0.0.1:{port}", "http://evil.example", False),
+            ("127.0.0.1:{port}", "https://127.0.0.1:{port}", False),
+            ("127.0.0.1:{port}", "http://127.0.0.1:1", False),
+            ("127.0.0.1:{port}", "http://127.0.0.1", False),
+            ("127.0.0.1:{port}", "null", False),
+            ("127.0.0.1", None, False),
+            ("127.0.0.1.evil.example:{port}", None, False),
+            ("localhost:{port}@evil.example", None, False),
+            ("", None, False),
+            (None, None, False),
+        ],
+    )
+    def test_only_its_own_pages_are_answered(self, viewer, host, origin, allowed):
+        """Requests for the page and for the web socket, as a browser would send them."""
+        headers = [(n, x.format(port=viewer.port)) for n, x in (("Host", host), ("Origin", origin)) if x is not None]
+        expected = (b"200", b"101") if allowed else (b"403", b"403")
+        assert (status(viewer.port, headers), status(viewer.port, headers, socket=True)) == expected
+
+    def test_two_hosts_are_none(self, viewer):
+        own = ("Host", f"127.0.0.1:{viewer.port}")
+        assert status(viewer.port, [own, ("Host", "evil.example")]) != b"200"
+        assert status(viewer.port, [("Host", "evil.example"), own], socket=True) != b"101"
+
+    def test_a_server_that_cannot_be_guarded_is_stopped(self, session, monkeypatch):
+        import contextlib
+
+        from bricard.report import viewer as module
+
+        monkeypatch.setattr(module, "guarded", lambda _: contextlib.nullcontext())
+        with pytest.raises(br.ModelError, match="cannot be kept from answering foreign pages"):
+            module.Viewer(session, port=28_180)
+
     def test_time_goes_on_and_stops(self, viewer):
         viewer.playing.value = True
         was = viewer.time.value
@@ -143,6 +187,36 @@ class TestViewer:
     def test_what_cannot_be_is_said(self, viewer):
         viewer._work(lambda: viewer.session.turn({"weight": 1.0}))
         assert "no parameter called 'weight'" in viewer.status.content
+
+
+def status(port, headers, socket=False):
+    """The status that the viewer answers a request with, sent byte by byte: no library in between mends it."""
+    if socket:
+        headers = [
+            *headers,
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Protocol", f"viser-v{version('viser')}"),
+        ]
+    text = "GET / HTTP/1.1\r\n" + "".join(f"{n}: {x}\r\n" for n, x in headers) + "\r\n"
+    with create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(text.encode())
+        return connection.recv(100).split()[1]
+
+
+def test_hosts_of_a_viewer_that_lets_others_in():
+    """By number or by the name of the machine; another name may have been made to point here."""
+    name = socket.gethostname()
+    for place in ("192.0.2.7:8080", "[2001:db8::1]:8080", f"{name}:8080", "localhost:8080"):
+        assert is_allowed([place], [], "0.0.0.0", 8080)
+        assert is_allowed([place], [f"http://{place}"], "0.0.0.0", 8080)
+    assert not is_allowed(["evil.example:8080"], [], "0.0.0.0", 8080)
+    assert not is_allowed(["192.0.2.7:8080"], ["http://evil.example:8080"], "0.0.0.0", 8080)
+    assert not is_allowed(["192.0.2.7:8080"], ["http://192.0.2.8:8080"], "0.0.0.0", 8080)
+    assert not is_allowed(["192.0.2.7:8080"], [], "127.0.0.1", 8080)
+    assert is_allowed(["localhost"], ["http://localhost"], "127.0.0.1", 80)
 
 
 def other_addresses() -> set[str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bricard.errors import BricardError, ModelError
 from bricard.report.curves import PALETTE
+from bricard.report.guard import check_guarded, guarded
 from bricard.report.session import Session
 
 LOOPBACK = "127.0.0.1"
@@ -24,7 +25,10 @@ MOST_SLIDERS = 10
 
 
 class Viewer:
-    """Shows a session on `http://host:port`, for this machine alone unless another `host` is asked for."""
+    """Shows a session on `http://host:port`, for this machine alone unless another `host` is asked for.
+
+    Requests that name another host, or come from a page of another site, are refused.
+    """
 
     def __init__(self, session: Session, host: str = LOOPBACK, port: int = 8080):
         try:
@@ -34,8 +38,14 @@ class Viewer:
 
         check_host(host)
         self.session = session
-        with contextlib.redirect_stdout(io.StringIO()):  # its banner; the address is told by whoever asked for it
+        # Its banner is not shown; the address is told by whoever asked for it.
+        with contextlib.redirect_stdout(io.StringIO()), guarded(host):
             self.server = viser.ViserServer(host=host, port=port, label="bricard", verbose=False)
+        try:
+            check_guarded(host, self.server.get_port())
+        except ModelError:
+            self.server.stop()
+            raise
         self.server.gui.configure_theme(show_share_button=False, control_width="medium")
         self.host, self.port = host, self.server.get_port()
         self.lines: dict[str, Any] = {}
