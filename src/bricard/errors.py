@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +65,34 @@ def _listed(subject: str, problems: Sequence[str]) -> str:
 def is_concrete(*values: Any) -> bool:
     """False while JAX is tracing (`jit`, `vmap`, `grad`): then values cannot be looked at."""
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TRACER_ERRORS = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+def needs_numbers(function: F) -> F:
+    """A decorator: arguments that JAX is tracing and that must be known give a `ModelError`, not an error of JAX."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _TRACER_ERRORS as error:
+            if is_concrete(args, kwargs):
+                raise
+            given = inspect.signature(function).bind(*args, **kwargs).arguments
+            traced = ", ".join(name for name, value in given.items() if not is_concrete(value))
+            name = function.__name__
+            problem = f"needs numbers for {traced}, which JAX is tracing (jit, grad, vmap)"
+            raise ModelError(name, [f"{problem}: call {name} outside of the traced function"]) from error
+
+    return checked  # pyright: ignore[reportReturnType]
 
 
 def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Array:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -57,7 +59,17 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 def main() -> None:
     """Entry point of the `bricard` command."""
-    app(prog_name="bricard")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal shows what it can
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="bricard")
+    finally:
+        try:
+            sys.stdout.flush()
+        except (OSError, AttributeError):  # `bricard list | head -1`: whoever reads has seen enough
+            with suppress(OSError, AttributeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @app.callback()

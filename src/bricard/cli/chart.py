@@ -26,7 +26,7 @@ def chart(
     model: Model,
     x: Axis = "kp=0:300",
     y: Axis = "kd=0:40",
-    points: Annotated[int, typer.Option(help="Points along each axis.", min=2)] = 100,
+    points: Annotated[int, typer.Option(help="Points along each axis.", min=2, max=2000)] = 100,
     set: Set = None,
     q: Annotated[
         str | None,

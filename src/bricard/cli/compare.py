@@ -42,7 +42,9 @@ def compare(
         start()
         example = load_model(model, changes)
         settings: dict[str, Any] = {"q": example.q, "v": example.v, "t_end": example.t_end} | example.settings
-        settings |= {name: value for name, value in (("t_end", t_end), ("rtol", rtol), ("atol", rtol)) if value}
+        settings |= {
+            name: value for name, value in (("t_end", t_end), ("rtol", rtol), ("atol", rtol)) if value is not None
+        }
         routes = {name: route(name) for name in method or ROUTES}
         cases = list(_cases(example, tuple(routes), every))
         outcomes = _measured(example, settings, routes, cases)

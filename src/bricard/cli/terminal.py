@@ -113,7 +113,7 @@ def errors_in_two_lines(debug: bool) -> Iterator[None]:
     """What went wrong and what to do about it, instead of a traceback."""
     try:
         yield
-    except typer.Exit:
+    except (typer.Exit, BrokenPipeError):
         raise
     except KeyboardInterrupt:
         complain("interrupted", "Nothing was written.")

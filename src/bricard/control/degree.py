@@ -20,7 +20,7 @@ from bricard.control.response import freedom
 from bricard.control.taylor import Unexpandable, expansion
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import subspaces
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.system import Numbers, Scalar, System, Vector, VectorLike
 
 ACTS_TOLERANCE = 1e-9
@@ -40,6 +40,7 @@ class Degrees(NamedTuple):
     rows: np.ndarray
 
 
+@needs_numbers
 def relative_degree(
     system: System, output: Any, q: VectorLike, v: VectorLike | None = None, t: ArrayLike = 0.0
 ) -> tuple[float, ...]:
@@ -51,6 +52,7 @@ def relative_degree(
     return _degrees(system, output, q, v, t).degrees
 
 
+@needs_numbers
 def is_flat(system: System, output: Any, q: VectorLike, v: VectorLike | None = None, t: ArrayLike = 0.0) -> bool:
     """Whether the outputs and their derivatives determine the whole motion: no internal dynamics are left."""
     found = _degrees(system, output, q, v, t)
@@ -60,6 +62,7 @@ def is_flat(system: System, output: Any, q: VectorLike, v: VectorLike | None = N
     return states == sum(found.degrees) and bool(np.linalg.matrix_rank(rows, tol=1e-9) == len(found.degrees))
 
 
+@needs_numbers
 def internal_states(
     system: System, output: Any, q: VectorLike, v: VectorLike | None = None, t: ArrayLike = 0.0
 ) -> float:

@@ -20,7 +20,7 @@ from bricard.control.output import Output, make_output
 from bricard.equations.problem import equilibrate, row_variation, scales, state_problem
 from bricard.equations.proximal import Gram
 from bricard.equations.rank import determinate, null_basis
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.system import Scalar, System, Vector, VectorLike
 
 REACH_TOLERANCE = 1e-7
@@ -143,6 +143,7 @@ class Controllability(eqx.Module):
         return self.text
 
 
+@needs_numbers
 def controllability(system: System, q: VectorLike, output: object = None, t: ArrayLike = 0.0) -> Controllability:
     """Can the inputs move every output (or, without one, every motion that the constraints allow) as they like?
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from bricard.equations.rank import DETERMINATE_TOLERANCE, subspaces
 from bricard.equations.redundancy import repetitions
 from bricard.equations.scaled import scaled_matrices
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.mechanism.base import MechanismSystem
 from bricard.system import System, VectorLike
 
@@ -61,6 +61,7 @@ class Mobility(eqx.Module):
         return words + f"Forces that a rigid model cannot determine: {loose}."
 
 
+@needs_numbers
 def mobility(system: System, q: VectorLike, t: ArrayLike = 0.0) -> Mobility:
     """Degrees of freedom, rank, redundant constraints and which forces are determinate, at configuration `q`."""
     q = system.vector(q, "q")

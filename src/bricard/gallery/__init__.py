@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
 from typing import Any
 
 from bricard.collecting import no_collection
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.gallery.example import Example as Example
+from bricard.gallery.ranges import parameter_problems
 
 # Name -> the function that builds the example, in a module of this package; modules are imported when asked for.
 _EXAMPLES = {
@@ -74,6 +74,7 @@ def names(scenarios: bool = True) -> tuple[str, ...]:
     return (*_EXAMPLES, *_SCENARIOS) if scenarios else tuple(_EXAMPLES)
 
 
+@needs_numbers
 def load(name: str, **parameters: Any) -> Example:
     """The example called `name`, with its system's parameters changed as given."""
     if name not in names():
@@ -83,9 +84,7 @@ def load(name: str, **parameters: Any) -> Example:
     module, function = (_EXAMPLES | _SCENARIOS)[name].split(":")
     with no_collection():
         build = getattr(importlib.import_module(f"{__name__}.{module}"), function)
-    known = inspect.signature(build).parameters
-    unknown = [p for p in parameters if p not in known]
-    if unknown:
-        listed = ", ".join(known) or "none"
-        raise ModelError(name, [f"no parameter called {p!r}; its parameters are {listed}" for p in unknown])
+    problems = parameter_problems(build, parameters)
+    if problems:
+        raise ModelError(name, problems)
     return build(**parameters)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bricard.control import Blended, Sampled
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Delay, NonNegative, Positive
 from bricard.system import System
 
 _SOURCE = (
@@ -144,10 +145,10 @@ def _unit(a):
 
 
 def acroboter(
-    m_connector: float = 0.1,
-    m_platform: float = 4.0,
-    l: float = 0.5,
-    J: float = 0.8,
+    m_connector: Positive = 0.1,
+    m_platform: Positive = 4.0,
+    l: Positive = 0.5,
+    J: NonNegative = 0.8,
     eta_fan: float = 0.05,
     g: float = 9.81,
     carriage: float = 0.0,
@@ -183,8 +184,8 @@ def acroboter_push(
     kappa: float = 0.8,
     kp: float = 200.0,
     kd: float = 22.0,
-    period: float = 0.01,
-    delay: int = 1,
+    period: Positive = 0.01,
+    delay: Delay = 1,
     push: float = 5.0,
 ) -> Example:
     """Held in place at 100 Hz with a sample of delay, and pushed at its connector from 1.0 to 1.2 s.

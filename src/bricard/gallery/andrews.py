@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import NonNegative
 from bricard.gallery.shapes import spring
 from bricard.simulate import assemble
 from bricard.system import System
@@ -201,7 +202,7 @@ class Andrews(System):
         }
 
 
-def andrews(torque: float = 0.033, beta: float = _TEST_SET_START[0], c0: float = 4530.0) -> Example:
+def andrews(torque: float = 0.033, beta: float = _TEST_SET_START[0], c0: NonNegative = 4530.0) -> Example:
     """From rest under a constant motor torque (N m): two and a half turns of the crank in 0.03 s.
 
     `beta` is the crank's angle at the start; IFToMM A03 starts at −0.062, the Test Set where `theta` is zero.

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Fraction, Positive
 from bricard.simulate import Unilateral
 from bricard.system import System
 
@@ -35,7 +36,7 @@ def floor_gap(q, t):
     return q[0]
 
 
-def bouncing_ball(m: float = 1.0, g: float = 9.81, restitution: float = 0.8, height: float = 1.0) -> Example:
+def bouncing_ball(m: Positive = 1.0, g: float = 9.81, restitution: Fraction = 0.8, height: Positive = 1.0) -> Example:
     """Dropped from `height` (m); its bounces end after `(1+e)/(1−e)` times its first fall."""
     return Example(
         system=Ball(m=m, g=g),

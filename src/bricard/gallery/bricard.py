@@ -6,13 +6,14 @@ import numpy as np
 
 from bricard.gallery.example import Example
 from bricard.gallery.moving import ALWAYS_REDUNDANT, Coordinates, mechanism_example
+from bricard.gallery.ranges import Positive
 from bricard.mechanism import Mechanism, rod
 
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, -1, 0], [1, -1, 1], [0, -1, 1], [0, 0, 1.0]])
 AXES = "yzxyzx"
 
 
-def bricard(coordinates: Coordinates = "relative", width: float | None = None) -> Example:
+def bricard(coordinates: Coordinates = "relative", width: Positive | None = None) -> Example:
     """Five rods of 1 m and 1 kg along the edges of a cube, released at rest.
 
     Slender as in the benchmark, without any inertia about their own axes, or with a square section of `width` (m).

@@ -11,6 +11,7 @@ import numpy as np
 
 from bricard.errors import BricardError
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.simulate import Unilateral, point_contact, simulate
 from bricard.system import System
 
@@ -155,7 +156,7 @@ def _slope(walker: Walker, state: np.ndarray, h: float = 7e-5) -> np.ndarray:
     return np.stack([column(d) for d in h * np.eye(3)], axis=1)
 
 
-def compass_walker(foot: float = 1e-3, slope: float = 0.009) -> Example:
+def compass_walker(foot: Positive = 1e-3, slope: float = 0.009) -> Example:
     """On its limit cycle, for a few steps."""
     walker = Walker(foot=foot, slope=slope)
     q, v = standing(walker, 0.20016107, -0.19990606, -0.18410059)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.system import System
 
 
@@ -55,7 +56,9 @@ class DoublePendulum(System):
         }
 
 
-def double_pendulum(m1: float = 1.0, m2: float = 1.0, l1: float = 1.0, l2: float = 1.0, g: float = 9.81) -> Example:
+def double_pendulum(
+    m1: Positive = 1.0, m2: Positive = 1.0, l1: Positive = 1.0, l2: Positive = 1.0, g: float = 9.81
+) -> Example:
     """Let go with both rods level, to the same side."""
     return Example(
         system=DoublePendulum(m1=m1, m2=m2, l1=l1, l2=l2, g=g),

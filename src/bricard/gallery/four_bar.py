@@ -6,6 +6,7 @@ import numpy as np
 
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
+from bricard.gallery.ranges import Fraction
 from bricard.mechanism import Mechanism, rod
 from bricard.simulate import joint_limits
 
@@ -37,7 +38,7 @@ def four_bar_mechanism(
     return m
 
 
-def four_bar_stop(torque: float = 0.5, restitution: float = 0.3, stop: float = 0.5) -> Example:
+def four_bar_stop(torque: float = 0.5, restitution: Fraction = 0.3, stop: float = 0.5) -> Example:
     """A constant `torque` (N m) on the crank drives the rocker against a stop at `stop` (rad) and holds it there."""
     m = four_bar_mechanism(rocker_limits=(-np.inf, stop))
     system = m.system("relative")

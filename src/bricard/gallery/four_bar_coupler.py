@@ -12,6 +12,7 @@ from bricard.control.output import Output
 from bricard.gallery.example import Example
 from bricard.gallery.four_bar import four_bar_mechanism
 from bricard.gallery.moving import mechanism_example
+from bricard.gallery.ranges import Positive
 from bricard.mechanism.base import MechanismSystem
 from bricard.system import System, Vector
 
@@ -52,7 +53,7 @@ class AngleSeenFrom(Output):
         return position - self.centre, velocity
 
 
-def four_bar_coupler(turns: float = 2.0, duration: float = 4.0, kp: float = 400.0, kd: float = 40.0) -> Example:
+def four_bar_coupler(turns: float = 2.0, duration: Positive = 4.0, kp: float = 400.0, kd: float = 40.0) -> Example:
     """From rest to rest, `turns` times round the curve; the timing is prescribed on the curve, not at the crank."""
     mechanism = four_bar_mechanism()
     system = mechanism.system("relative")

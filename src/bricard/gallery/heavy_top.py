@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.gallery.shapes import circle
 from bricard.spatial import quaternion_rate, rotation_matrix
 from bricard.system import System
@@ -73,7 +74,7 @@ class HeavyTop(System):
 
 
 def heavy_top(
-    m: float = 15.0, l: float = 1.0, I_axis: float = 0.46875, I_across: float = 0.234375, g: float = 9.81
+    m: Positive = 15.0, l: Positive = 1.0, I_axis: Positive = 0.46875, I_across: Positive = 0.234375, g: float = 9.81
 ) -> Example:
     """Axis level, a fast spin and a turn against the slow precession: it dips, and rises again."""
     spin = np.array([0.0, 150.0, -4.61538])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Count, Positive
 from bricard.system import System
 
 
@@ -68,7 +69,7 @@ class NFourBar(System):
         return links
 
 
-def n_four_bar(n: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
+def n_four_bar(n: Count = 2, m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Example:
     """All rockers upright, the first pin moving at 1 m/s: through ten singular positions in ten seconds."""
     zero = np.zeros(n)
     return Example(

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.gallery.shapes import circle
 from bricard.system import System
 
@@ -39,7 +40,7 @@ class ParticleOnCircle(System):
         return {"circle": jnp.stack(circle(self.rho), axis=1), "particle": q[None]}
 
 
-def particle_on_circle(m: float = 1.0, rho: float = 1.0) -> Example:
+def particle_on_circle(m: Positive = 1.0, rho: Positive = 1.0) -> Example:
     """Pushed along −y by a constant force, fast enough to go round and round."""
     angle, rate = 0.7, -4.0
     return Example(

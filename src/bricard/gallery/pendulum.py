@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import NonNegative, Positive
 from bricard.system import System
 
 
@@ -115,7 +116,7 @@ def _drawing(l, mass):
     }
 
 
-def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81, J: float = 0.0) -> Example:
+def pendulum(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81, J: NonNegative = 0.0) -> Example:
     """Let go from rest at 1 rad."""
     return Example(
         system=Pendulum(m=m, l=l, g=g, J=J),
@@ -127,7 +128,7 @@ def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81, J: float = 0.0) ->
     )
 
 
-def pendulum_xy(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
+def pendulum_xy(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Example:
     """Let go from rest, level with the pivot."""
     return Example(
         system=PendulumXY(m=m, l=l, g=g),
@@ -139,7 +140,7 @@ def pendulum_xy(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
     )
 
 
-def pendulum_xyt(m: float = 1.0, l: float = 1.0, g: float = 9.81, J: float | None = None) -> Example:
+def pendulum_xyt(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81, J: NonNegative | None = None) -> Example:
     """Let go from rest at 1 rad; without `J` it is a uniform rod."""
     return Example(
         system=PendulumXYT(m=m, l=l, g=g, J=m * l**2 / 3 if J is None else J),

@@ -8,6 +8,7 @@ import numpy as np
 
 from bricard.control import HybridMotionForce, QuasiVelocityTracking, Sinusoid
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.system import System
 
 _SOURCE = "F. Aghili, Modeling and control of mechanical systems in terms of quasi-velocities, section 5"
@@ -76,7 +77,7 @@ def rod_energy(mass, start, end):
     return mass * (start @ start + start @ end + end @ end) / 6.0
 
 
-def prr(m: float = 5.0, l: float = 1.0, g: float = 9.81) -> Example:
+def prr(m: Positive = 5.0, l: Positive = 1.0, g: float = 9.81) -> Example:
     """The weight is carried at the slide; the arm starts from rest and sways with its tip on the surface."""
     return Example(
         system=PRR(m=m, l=l, g=g),
@@ -90,7 +91,7 @@ def prr(m: float = 5.0, l: float = 1.0, g: float = 9.81) -> Example:
 
 
 def prr_tracking(
-    m: float = 5.0, l: float = 1.0, g: float = 9.81, amplitude: float = 0.3, kp: float = 3.0, kd: float = 5.0
+    m: Positive = 5.0, l: Positive = 1.0, g: float = 9.81, amplitude: float = 0.3, kp: float = 3.0, kd: float = 5.0
 ) -> Example:
     """The source's motion and gains, in quasi-velocities, from its start beside the path.
 
@@ -109,8 +110,8 @@ def prr_tracking(
 
 
 def prr_pressing(
-    m: float = 5.0,
-    l: float = 1.0,
+    m: Positive = 5.0,
+    l: Positive = 1.0,
     g: float = 9.81,
     force: float = 50.0,
     amplitude: float = 0.3,

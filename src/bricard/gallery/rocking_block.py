@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import NonNegative, Positive
 from bricard.simulate import point_contact
 from bricard.system import System
 
@@ -73,7 +74,12 @@ def block_at(block: Block, tilt: float) -> np.ndarray:
 
 
 def rocking_block(
-    m: float = 1.0, b: float = 0.2, h: float = 0.6, g: float = 9.81, tilt: float = 0.1, friction: float = 10.0
+    m: Positive = 1.0,
+    b: Positive = 0.2,
+    h: Positive = 0.6,
+    g: float = 9.81,
+    tilt: float = 0.1,
+    friction: NonNegative = 10.0,
 ) -> Example:
     """Let go at `tilt` (rad) on one corner; `friction` is enough for the corners not to slip."""
     block = Block(m=m, b=b, h=h, g=g)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.gallery.shapes import circle
 from bricard.spatial import quaternion_rate, rotation_matrix
 from bricard.system import System
@@ -83,7 +84,7 @@ class RollingDisc(System):
 
 
 def rolling_disc(
-    m: float = 1.0, r: float = 0.01, I_axis: float = 5e-5, I_across: float = 2.5e-5, g: float = 9.81
+    m: Positive = 1.0, r: Positive = 0.01, I_axis: Positive = 5e-5, I_across: Positive = 2.5e-5, g: float = 9.81
 ) -> Example:
     """Almost upright, spinning at five turns a second about the vertical: it leans over and rights itself again."""
     tilt, spin = np.deg2rad(1.0), 10.0 * np.pi

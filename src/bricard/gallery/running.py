@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import NonNegative
 from bricard.simulate import impact, point_contact
 from bricard.system import System
 
@@ -154,7 +155,7 @@ def maps_figure(runner: Runner | None = None, points: int = 25) -> Figure:
     return figure
 
 
-def running(g: float = 9.81, forward: float = 3.0, friction: float = 0.8) -> Example:
+def running(g: float = 9.81, forward: float = 3.0, friction: NonNegative = 0.8) -> Example:
     """A forefoot landing: the toe strikes first, sticks, and the leg, which has no muscles, folds."""
     runner = Runner(g=g)
     q = np.array([0.0, 0.0, 0.2, 0.0, np.deg2rad(15.0)])

@@ -8,6 +8,7 @@ import numpy as np
 
 from bricard.control import TrajectoryConstraint
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import NonNegative, Positive
 from bricard.system import System
 
 _SOURCE = (
@@ -131,22 +132,22 @@ class Scara(ScaraArm):
 
 
 def scara(
-    m1: float = 20.0,
-    m2: float = 15.0,
-    m3: float = 15.0,
-    m4: float = 0.5,
+    m1: Positive = 20.0,
+    m2: Positive = 15.0,
+    m3: Positive = 15.0,
+    m4: Positive = 0.5,
     l0: float = 0.0,
-    l1: float = 0.2,
-    l2: float = 0.25,
-    r1: float = 0.1,
-    r2: float = 0.125,
-    I1: float = 0.27,
-    I2: float = 0.31,
-    I3: float = 0.02,
-    I4: float = 0.0001,
+    l1: Positive = 0.2,
+    l2: Positive = 0.25,
+    r1: NonNegative = 0.1,
+    r2: NonNegative = 0.125,
+    I1: NonNegative = 0.27,
+    I2: NonNegative = 0.31,
+    I3: NonNegative = 0.02,
+    I4: NonNegative = 0.0001,
     g: float = 9.81,
-    reach: float = 0.35,
-    radius: float = 0.05,
+    reach: Positive = 0.35,
+    radius: Positive = 0.05,
     rate: float = 0.4 * np.pi,
     climb: float = 0.02,
 ) -> Example:

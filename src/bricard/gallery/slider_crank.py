@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.system import System
 
 SOURCE = (
@@ -63,7 +64,7 @@ class SliderCrank(System):
         }
 
 
-def slider_crank(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Example:
+def slider_crank(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Example:
     """Fast enough to pass eight singular positions in ten seconds."""
     return Example(
         system=SliderCrank(m=m, l=l, g=g),

@@ -6,15 +6,16 @@ import numpy as np
 
 from bricard.control import Polynomial, ProjectedInverseDynamics
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.gallery.slider_crank import SOURCE, SliderCrank
 
 
 def slider_crank_driven(
-    m: float = 1.0,
-    l: float = 1.0,
+    m: Positive = 1.0,
+    l: Positive = 1.0,
     g: float = 9.81,
     turns: float = 2.0,
-    duration: float = 4.0,
+    duration: Positive = 4.0,
     kp: float = 100.0,
     kd: float = 20.0,
 ) -> Example:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bricard.control import Blended, Periodic, Polynomial, Sampled
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Count, Delay, NonNegative, Positive
 from bricard.gallery.shapes import box
 from bricard.system import System
 
@@ -79,12 +80,12 @@ class SlidingPendulum(System):
 
 
 def sliding_pendulum(
-    m1: float = 6.35,
-    m2: float = 0.1,
-    l: float = 0.9,
-    r: float = 0.45,
-    J: float = 0.00675,
-    b: float = 0.002,
+    m1: Positive = 6.35,
+    m2: Positive = 0.1,
+    l: Positive = 0.9,
+    r: Positive = 0.45,
+    J: NonNegative = 0.00675,
+    b: NonNegative = 0.002,
     g: float = 9.81,
 ) -> Example:
     """The rod is let go at 1 rad; the free cart yields a little and the hinge's friction eats the swing."""
@@ -99,7 +100,7 @@ def sliding_pendulum(
 
 
 def sliding_pendulum_blended(
-    kappa: float = 0.6, kp: float = 116.0, kd: float = 24.1, period: float = 0.03, delay: int = 1
+    kappa: float = 0.6, kp: float = 116.0, kd: float = 24.1, period: Positive = 0.03, delay: Delay = 1
 ) -> Example:
     """The tip moves half a metre in 10 s; the law blends it with the cart, at 33 Hz with a sample of delay.
 
@@ -113,7 +114,7 @@ def sliding_pendulum_blended(
 
 
 def sliding_pendulum_periodic(
-    k: int = 1, l: int = 5, kp: float = 110.0, kd: float = 30.0, period: float = 0.03, delay: int = 1
+    k: Count = 1, l: Count = 5, kp: float = 110.0, kd: float = 30.0, period: Positive = 0.03, delay: Delay = 1
 ) -> Example:
     """The same motion with the tip for `k` samples and the cart for `l` samples in turn: an error of 5.4 mm.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
+from bricard.gallery.ranges import Count
 from bricard.mechanism import Mechanism, compound, cylinder, plate, rigid, rod
 from bricard.mechanism.shapes import rotation_about
 
@@ -19,7 +20,7 @@ SOURCE = (
 
 def stewart(
     coordinates: Coordinates = "relative",
-    legs: int = 6,
+    legs: Count = 6,
     closure: Literal["short", "platform", "weld"] = "short",
 ) -> Example:
     """Six legs with a cross joint at the base, a slide, and a ball joint at the platform, which hangs on them.
@@ -63,7 +64,7 @@ def stewart(
 
 
 def planar_stewart(
-    coordinates: Coordinates = "relative", legs: int = 3, closure: Literal["short", "platform"] = "short"
+    coordinates: Coordinates = "relative", legs: Count = 3, closure: Literal["short", "platform"] = "short"
 ) -> Example:
     """Three legs with a hinge at both ends and a slide between them hold a triangular platform in a vertical plane.
 

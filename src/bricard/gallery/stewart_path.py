@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from bricard.control import ProjectedInverseDynamics, Waypoints
 from bricard.control.output import Output
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import Positive
 from bricard.gallery.stewart import CENTRE, PLANAR_CENTRE, planar_stewart, stewart
 from bricard.mechanism.base import MechanismSystem
 from bricard.spatial import skew
@@ -68,7 +69,7 @@ def _moving(
     return place.p[i], place.R[i], system.twists(q, v)[i]
 
 
-def planar_stewart_path(duration: float = 2.0, kp: float = 100.0, kd: float = 20.0) -> Example:
+def planar_stewart_path(duration: Positive = 2.0, kp: float = 100.0, kd: float = 20.0) -> Example:
     """Four legs for three degrees of freedom: the platform goes round and turns, with the least leg forces.
 
     Of all leg forces that give this motion, `uᵀu` of these is the smallest at every moment.
@@ -85,7 +86,7 @@ def planar_stewart_path(duration: float = 2.0, kp: float = 100.0, kd: float = 20
     )
 
 
-def stewart_path(duration: float = 2.0, kp: float = 100.0, kd: float = 20.0) -> Example:
+def stewart_path(duration: Positive = 2.0, kp: float = 100.0, kd: float = 20.0) -> Example:
     """Six legs for six degrees of freedom: the platform goes round, up and down while it tilts."""
     round_about = [[0.1, 0.0, 0.05, 0.1, 0.0, 0.0], [0.0, 0.1, 0.1, 0.0, 0.1, 0.1], [-0.1, 0.0, 0.05, -0.1, 0.0, 0.0]]
     moves = np.array([np.zeros(6), *round_about, np.zeros(6)])

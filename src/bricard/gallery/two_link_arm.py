@@ -12,6 +12,7 @@ from bricard.control import CirclePath, Limited, Sampled, SaturationSwitching, S
 from bricard.errors import ModelError
 from bricard.gallery.example import Example
 from bricard.gallery.prr import rod_energy
+from bricard.gallery.ranges import Count, Positive
 from bricard.system import System
 
 _SOURCE = (
@@ -61,7 +62,7 @@ class TwoLinkArm(System):
         }
 
 
-def two_link_arm(l1: float = 0.4, l2: float = 0.4, m1: float = 0.2, m2: float = 0.2) -> Example:
+def two_link_arm(l1: Positive = 0.4, l2: Positive = 0.4, m1: Positive = 0.2, m2: Positive = 0.2) -> Example:
     """The arm is folded by a kick at the elbow and turns on without friction or weight."""
     return Example(
         system=TwoLinkArm(l1=l1, l2=l2, m1=m1, m2=m2),
@@ -75,12 +76,12 @@ def two_link_arm(l1: float = 0.4, l2: float = 0.4, m1: float = 0.2, m2: float = 
 
 def two_link_arm_saturated(
     method: Literal["switching", "clipping"] = "switching",
-    limit: float = 0.06,
+    limit: Positive = 0.06,
     kp: float = 40.0,
     kd: float = 30.0,
-    cycle: float = 0.04,
-    renew: int = 7,
-    period: float = 0.001,
+    cycle: Positive = 0.04,
+    renew: Count = 7,
+    period: Positive = 0.001,
 ) -> Example:
     """The tip goes once round a circle, for which the motors (`limit`, N m) are too weak.
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.gallery.example import Example
+from bricard.gallery.ranges import NonNegative, Positive
 from bricard.gallery.shapes import box, spring
 from bricard.system import System
 
@@ -105,7 +106,7 @@ class TwoMassJoined(System):
         }
 
 
-def two_mass(m1: float = 1.0, m2: float = 1.0, k: float = 1.0) -> Example:
+def two_mass(m1: Positive = 1.0, m2: Positive = 1.0, k: NonNegative = 1.0) -> Example:
     """Let go with the spring stretched: the masses swing against each other."""
     return Example(
         system=TwoMass(m1=m1, m2=m2, k=k),
@@ -117,7 +118,9 @@ def two_mass(m1: float = 1.0, m2: float = 1.0, k: float = 1.0) -> Example:
     )
 
 
-def two_mass_joined(m1: float = 1.0, m2: float = 1.0, k: float = 1.0, b: float = 1.0, d0: float = -1.5) -> Example:
+def two_mass_joined(
+    m1: Positive = 1.0, m2: Positive = 1.0, k: NonNegative = 1.0, b: float = 1.0, d0: float = -1.5
+) -> Example:
     """Let go at a distance from rest: a damped swing of both masses together."""
     return Example(
         system=TwoMassJoined(m1=m1, m2=m2, k=k, b=b, d0=d0),

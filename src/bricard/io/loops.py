@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from bricard.mechanism import Mechanism
 
 POINTS = {"at", "at_child"}
 DIRECTIONS = {"axis", "normal", "direction", "axis_parent", "axis_child"}
+BODIES = {"parent", "child", "a", "b", "line", "point", "plane"}
 KINDS = (
     "revolute",
     "prismatic",
@@ -60,6 +62,8 @@ def read_loops(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Loo
         return Loops("loops", {}, [])
     if isinstance(source, Mapping):
         return _checked("loops", dict(source))
+    if not isinstance(source, (str, os.PathLike)):
+        raise ModelError("loops", [f"a file or its content, not {_short(source)}"])
     file = Path(source)
     try:
         content = json.loads(read_text(file))
@@ -73,7 +77,9 @@ def read_loops(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Loo
 def _checked(name: str, content: Any) -> Loops:
     if not isinstance(content, dict):
         raise ModelError(name, ['must be an object such as {"loops": [...]}'])
-    problems = [f"{key!r} is not understood; there are 'reference' and 'loops'" for key in content if key not in _KEYS]
+    problems = [
+        f"{_short(key)} is not understood; there are 'reference' and 'loops'" for key in content if key not in _KEYS
+    ]
     reference, entries = content.get("reference", {}), content.get("loops", [])
     if not isinstance(reference, dict) or not all(_is_number(x) for x in reference.values()):
         problems.append("'reference' must give a number for each joint that it names")
@@ -91,7 +97,7 @@ def add_loops(m: Mechanism, loops: Loops, poses: Poses) -> list[str]:
     """Add what the entries describe; what is wrong with them."""
     problems = []
     for i, entry in enumerate(loops.entries):
-        where = f"{loops.source}, entry {i + 1}" + (f" ({entry['name']!r})" if "name" in entry else "")
+        where = f"{loops.source}, entry {i + 1}" + (f" ({_short(entry['name'])})" if "name" in entry else "")
         wrong = _entry_problems(entry, poses)
         problems += [f"{where}: {problem}" for problem in wrong]
         if not wrong:
@@ -102,22 +108,26 @@ def add_loops(m: Mechanism, loops: Loops, poses: Poses) -> list[str]:
 def _entry_problems(entry: dict[str, Any], poses: Poses) -> list[str]:
     kind = entry.get("joint")
     if kind not in KINDS:
-        return [f"'joint' is one of {', '.join(KINDS)}, not {kind!r}"]
+        return [f"'joint' is one of {', '.join(KINDS)}, not {_short(kind)}"]
     known = _parameters(kind)
-    problems = [f"{key!r} is not understood" for key in entry if key not in {*known, "joint", "frame"}]
+    problems = [f"{_short(key)} is not understood" for key in entry if key not in {*known, "joint", "frame"}]
     needed = [n for n, p in known.items() if p.default is inspect.Parameter.empty]
     problems += [f"{n!r} is missing" for n in needed if n not in entry]
-    if "frame" in entry and entry["frame"] not in poses:
-        problems.append(f"'frame': no body called {entry['frame']!r}")
-    if not isinstance(entry.get("name", ""), str):
-        problems.append("'name' must be a word")
+    for key in ({"frame", "name"} | BODIES) & set(entry):
+        if not isinstance(entry[key], str):
+            problems.append(f"{key!r} must be a name, not {_short(entry[key])}")
+        elif key == "frame" and entry[key] not in poses:
+            problems.append(f"'frame': no body called {_short(entry[key])}")
     for key in (POINTS | DIRECTIONS) & set(entry):
         value = entry[key]
         if not isinstance(value, list) or len(value) != 3 or not all(_is_number(x) for x in value):
-            problems.append(f"{key!r} must be 3 numbers, not {value!r}")
+            problems.append(f"{key!r} must be 3 numbers, not {_short(value)}")
     for key in {"pitch", "length", "offset"} & set(entry):
         if not _is_number(entry[key]):
-            problems.append(f"{key!r} must be a number, not {entry[key]!r}")
+            problems.append(f"{key!r} must be a number, not {_short(entry[key])}")
+    limits = entry.get("limits")
+    if limits is not None and not (isinstance(limits, list) and len(limits) == 2 and all(map(_is_number, limits))):
+        problems.append(f"'limits' must be 2 numbers, not {_short(limits)}")
     terms = entry.get("coefficients", {})
     if not isinstance(terms, dict) or not all(_is_number(x) for x in terms.values()):
         problems.append("'coefficients' must give a number for each joint that it names")
@@ -144,4 +154,12 @@ def _parameters(kind: str) -> dict[str, inspect.Parameter]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}…"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from bricard.errors import is_concrete
 from bricard.mechanism.frames import Pair, pair_rows
 from bricard.mechanism.kinds import KINDS, ROWS
 from bricard.mechanism.shapes import Shape, rigid
@@ -17,6 +19,20 @@ if TYPE_CHECKING:
 
 MEETING_TOLERANCE = 1e-9
 """Frames of a joint meet if they are closer than this many metres, or units of the mechanism's size."""
+
+TRACED = (
+    "is being traced by JAX (jit, grad, vmap), and a mechanism is built from numbers: build it outside, and change "
+    "numbers of the built system inside with eqx.tree_at"
+)
+
+
+def shown(value: Any) -> str:
+    """A value as it was written, in short."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= 200 else f"{text[:100]}…"
 
 
 class Problems:
@@ -30,17 +46,29 @@ class Problems:
         """Note a problem."""
         self.found.append(problem)
 
+    def array(self, where: str, label: str, value: Any) -> np.ndarray:
+        """Numbers, or NaN in place of what is none; a tracer is told by its name."""
+        if not is_concrete(value):
+            self.add(f"{where}: {label} {TRACED}")
+            return np.ones(jnp.asarray(value).shape)
+        try:
+            return np.asarray(value, dtype=float)
+        except (OverflowError, TypeError, ValueError):
+            return np.full(1, np.nan)
+
+    def number(self, where: str, label: str, value: Any) -> float:
+        """One number, or NaN in place of what is none."""
+        number = self.array(where, label, value)
+        return float(number) if number.ndim == 0 else float("nan")
+
     def point(self, where: str, label: str, value: Any) -> np.ndarray:
         """A point or vector (3,); in the plane two numbers will do."""
-        try:
-            point = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            point = np.full(1, np.nan)
+        point = self.array(where, label, value)
         if self.planar and point.shape == (2,):
             point = np.append(point, 0.0)
         if point.shape != (3,) or not np.all(np.isfinite(point)):
             size = "2" if self.planar else "3"
-            self.add(f"{where}: {label} must be {size} finite numbers, not {value!r}")
+            self.add(f"{where}: {label} must be {size} finite numbers, not {shown(value)}")
             return np.zeros(3)
         if self.planar and label != "value" and point[2] != 0.0 and "axis" not in label:
             self.add(f"{where}: {label} {point.tolist()} is not in the plane z = 0")
@@ -57,26 +85,27 @@ class Problems:
 
     def positive(self, where: str, label: str, value: Any, allow_negative: bool = False) -> float:
         """A number above zero (or, for a pitch, one that is not zero)."""
-        good = np.ndim(value) == 0 and np.isfinite(value) and (value > 0 or (allow_negative and value != 0))
+        number = self.number(where, label, value)
+        good = np.isfinite(number) and (number > 0 or (allow_negative and number != 0))
         if not good:
-            self.add(f"{where}: {label} must be {'nonzero' if allow_negative else 'positive'}, not {value!r}")
-        return float(value) if good else 1.0
+            self.add(f"{where}: {label} must be {'nonzero' if allow_negative else 'positive'}, not {shown(value)}")
+        return number if good else 1.0
 
     def finite(self, where: str, **values: Any) -> list[float]:
         """Finite numbers."""
         result = []
         for label, value in values.items():
-            good = np.ndim(value) == 0 and np.isfinite(value)
-            if not good:
-                self.add(f"{where}: {label} must be a finite number, not {value!r}")
-            result.append(float(value) if good else 0.0)
+            number = self.number(where, label, value)
+            if not np.isfinite(number):
+                self.add(f"{where}: {label} must be a finite number, not {shown(value)}")
+            result.append(number if np.isfinite(number) else 0.0)
         return result
 
     def six(self, where: str, value: Any) -> np.ndarray:
         """Six numbers, or one for all."""
-        numbers = np.asarray(value, dtype=float)
+        numbers = self.array(where, "value", value)
         if numbers.shape not in ((), (6,)) or not np.all(np.isfinite(numbers)):
-            self.add(f"{where}: expected 6 finite numbers, not {value!r}")
+            self.add(f"{where}: expected 6 finite numbers, not {shown(value)}")
             return np.zeros(6)
         return np.broadcast_to(numbers, (6,)).astype(float)
 
@@ -84,21 +113,21 @@ class Problems:
         """Smallest and largest value."""
         if value is None:
             return (-np.inf, np.inf)
-        numbers = np.asarray(value, dtype=float)
+        numbers = self.array(repr(name), "limits", value)
         if numbers.shape != (2,) or not numbers[0] <= numbers[1]:
-            self.add(f"{name!r}: limits are a smallest and a largest value, not {value!r}")
+            self.add(f"{name!r}: limits are a smallest and a largest value, not {shown(value)}")
             return (-np.inf, np.inf)
         return float(numbers[0]), float(numbers[1])
 
     def numbers(self, name: str, mass: Any, com: np.ndarray, inertia: Any) -> Shape:
         """A body from its numbers."""
+        values, mass = self.array(f"body {name!r}", "inertia", inertia), self.number(f"body {name!r}", "mass", mass)
         try:
-            values = np.asarray(inertia, dtype=float)
             if values.shape not in ((), (3,), (3, 3)):
                 raise ValueError
             if self.planar and values.shape == ():
                 values = np.array([0.0, 0.0, float(values)])
-            return rigid(float(mass), com.tolist(), values)
+            return rigid(mass, com.tolist(), values)
         except (TypeError, ValueError):
             self.add(f"body {name!r}: mass must be a number and inertia 1, 3 or 3×3 numbers")
             return rigid(1.0, (0, 0, 0), 1.0)

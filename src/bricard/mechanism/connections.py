@@ -127,10 +127,10 @@ class Connections(Description):
         where = f"joint {name!r}"
         start, end = self.problems.point(where, "at", at), self.problems.point(where, "at_child", at_child)
         gap = float(np.linalg.norm(end - start))
-        if gap == 0.0 or (length is not None and not length > 0):
-            self.problems.add(f"{where}: the two points coincide" if gap == 0.0 else f"{where}: length {length}")
+        if gap == 0.0:
+            self.problems.add(f"{where}: the two points coincide")
             gap = 1.0
-        length = gap if length is None else float(length)
+        length = gap if length is None else self.problems.positive(where, "length", length)
         return self._joint(name, "distance", a, b, start, None, end, None, length=length)
 
     def point_on_line(self, name: str, line: AnyBody, point: AnyBody, at: Point, direction: Point) -> str:
@@ -152,7 +152,12 @@ class Connections(Description):
         holds as it does in the reference configuration.
         """
         keys = [k if isinstance(k, tuple) else (k, None) for k in coefficients]
-        terms = tuple((j, of, float(c)) for (j, of), c in zip(keys, coefficients.values(), strict=True))
+        factors = self.problems.finite(
+            f"gear {name!r}", **{f"coefficient {i + 1}": c for i, c in enumerate(coefficients.values())}
+        )
+        terms = tuple((j, of, c) for (j, of), c in zip(keys, factors, strict=True))
+        if offset is not None:
+            (offset,) = self.problems.finite(f"gear {name!r}", offset=offset)
         self.relations.append(Relation(name, terms, offset))
         return name
 
@@ -161,7 +166,8 @@ class Connections(Description):
         if callable(motion):
             self.relations.append(Relation(name, ((joint, of, 1.0),), 0.0, motion))
         else:
-            self.relations.append(Relation(name, ((joint, of, 1.0),), float(motion)))
+            (value,) = self.problems.finite(f"driver {name!r}", motion=motion)
+            self.relations.append(Relation(name, ((joint, of, 1.0),), value))
         return name
 
     def rolling(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Shape:
 Number = float | int
 
 
+@needs_numbers
 def rigid(mass: Number, com: Any, inertia: Any = 0.0) -> Shape:
     """A body given by its numbers: `inertia` about the centre of mass as a number, 3 principal ones or (3, 3)."""
     values = np.asarray(inertia, dtype=float)
@@ -39,11 +40,13 @@ def rigid(mass: Number, com: Any, inertia: Any = 0.0) -> Shape:
     return Shape(float(mass), point, matrix, (point[None],))
 
 
+@needs_numbers
 def point_mass(at: Any, mass: Number) -> Shape:
     """A mass without extension."""
     return rigid(mass, at)
 
 
+@needs_numbers
 def rod(
     start: Any, end: Any, mass: Number | None = None, *, width: Number | None = None, density: Number | None = None
 ) -> Shape:
@@ -61,6 +64,7 @@ def rod(
     return Shape(mass, (a + b) / 2, inertia, (np.stack([a, b]),))
 
 
+@needs_numbers
 def box(
     center: Any, size: Any, mass: Number | None = None, *, density: Number | None = None, axes: Any = None
 ) -> Shape:
@@ -71,6 +75,7 @@ def box(
     return Shape(mass, c, frame @ np.diag(principal) @ frame.T, _box_edges(c, e, frame))
 
 
+@needs_numbers
 def plate(
     center: Any, size: Any, mass: Number | None = None, *, density: Number | None = None, axes: Any = None
 ) -> Shape:
@@ -83,6 +88,7 @@ def plate(
     return Shape(mass, c, frame @ np.diag(principal) @ frame.T, (loop,))
 
 
+@needs_numbers
 def cylinder(
     start: Any, end: Any, radius: Number, mass: Number | None = None, *, density: Number | None = None
 ) -> Shape:
@@ -101,6 +107,7 @@ def cylinder(
     return Shape(mass, (a + b) / 2, inertia, (circle + a, circle + b, np.stack([a, b])))
 
 
+@needs_numbers
 def sphere(center: Any, radius: Number, mass: Number | None = None, *, density: Number | None = None) -> Shape:
     """A solid ball."""
     c = _point(center)
@@ -119,6 +126,7 @@ def rotation_about(axis: Any, angle: Number) -> np.ndarray:
     return np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across
 
 
+@needs_numbers
 def compound(*shapes: Shape) -> Shape:
     """Several shapes joined to one body."""
     if not shapes:

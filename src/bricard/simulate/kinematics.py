@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
-from bricard.errors import AssemblyError, ModelError
+from bricard.errors import AssemblyError, ModelError, needs_numbers
 from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.assemble import ASSEMBLY_TOLERANCE
@@ -79,6 +79,7 @@ class Kinematics(eqx.Module):
         return words + "."
 
 
+@needs_numbers
 def kinematics(
     system: System,
     q: VectorLike,

@@ -307,6 +307,11 @@ class Trajectory(eqx.Module):
         return notebook_page(self)
 
     def _require_single(self) -> None:
+        if not is_concrete(self.t, self.q, self.v):
+            raise ModelError(
+                "Trajectory",
+                ["JAX is tracing this run (jit, grad, vmap): return it from the traced function to save or show it"],
+            )
         if self.t.ndim != 1:
             raise ModelError(
                 "Trajectory",

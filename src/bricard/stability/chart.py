@@ -14,7 +14,7 @@ import scipy.ndimage
 import scipy.optimize
 from jax.typing import ArrayLike
 
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.files import FIGURES, named_as, replacing, save_figure
 from bricard.stability.family import Family, Place
 from bricard.system import System
@@ -132,6 +132,7 @@ class Chart:
         return path
 
 
+@needs_numbers
 def chart(
     system: System,
     q: Place,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from jax.typing import ArrayLike
 
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.stability.loop import Loop, close_loop, closed_matrix
 from bricard.stability.pencil import finite_eigenvalues
 from bricard.stability.sensitivity import detect, full_matrices
@@ -18,6 +18,7 @@ Method = Literal["tangent", "sensitivity", "pencil"]
 METHODS = ("tangent", "sensitivity", "pencil")
 
 
+@needs_numbers
 def eigenvalues(
     system: System,
     q: VectorLike,

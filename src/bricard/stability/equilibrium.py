@@ -16,7 +16,7 @@ from bricard.equations.dynamics import solve
 from bricard.equations.gauss import Gauss
 from bricard.equations.linear import REST_TOLERANCE, derivative
 from bricard.equations.problem import Scales, row_variation, scales, state_problem
-from bricard.errors import BricardError, ModelError
+from bricard.errors import BricardError, ModelError, needs_numbers
 from bricard.stability.balance import Point, search
 from bricard.system import Scalar, System, Vector, VectorLike
 
@@ -67,6 +67,7 @@ class _Task(NamedTuple):
     wanted: Vector
 
 
+@needs_numbers
 def equilibrium(
     system: System,
     q_guess: VectorLike,
@@ -121,6 +122,7 @@ def equilibrium(
     return found
 
 
+@needs_numbers
 def equilibria(
     system: System, guesses: Sequence[VectorLike], u: VectorLike | None = None, **settings: Any
 ) -> tuple[Equilibrium, ...]:

@@ -20,7 +20,7 @@ from jaxtyping import Array
 from bricard.control.output import BlendedOutput, Output, make_output
 from bricard.equations.linear import as_numbers
 from bricard.equations.rank import subspaces
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.stability.loop import Loop, close_loop
 from bricard.stability.spectrum import MARGIN, Complex, Verdict, order, settle
 from bricard.system import System, Vector, VectorLike
@@ -64,6 +64,7 @@ class InternalDynamics:
         return f"{', '.join(self.outputs)} held: {kind}. Eigenvalues of the rest (1/s): {rest}"
 
 
+@needs_numbers
 def internal_dynamics(
     system: System,
     q: VectorLike,
@@ -82,6 +83,7 @@ def internal_dynamics(
     return _internal(loop, make_output(system, output, "internal_dynamics"), inputs)
 
 
+@needs_numbers
 def blended_dynamics(
     system: System,
     q: VectorLike,

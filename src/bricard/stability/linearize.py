@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from bricard.control.output import make_output
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.stability.loop import Loop, close_loop, closed_matrix
 from bricard.stability.pencil import descriptor
 from bricard.system import System, VectorLike
@@ -63,6 +63,7 @@ class Linearization:
         return control.ss(self.A, self.B, self.C, self.D, inputs=list(self.inputs), outputs=list(self.outputs))
 
 
+@needs_numbers
 def linearize(
     system: System,
     q: VectorLike,

@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.optimize
 from jax.typing import ArrayLike
 
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.simulate.controller import ConstantInput, Controller
 from bricard.simulate.sampling import Sampled
 from bricard.stability.eigenvalues import make_spectrum, spurious_count
@@ -81,6 +81,7 @@ class SampledMap:
         )
 
 
+@needs_numbers
 def sampled_map(
     system: System,
     q: VectorLike,
@@ -183,6 +184,7 @@ def product(steps: Sequence[np.ndarray]) -> np.ndarray:
     return functools.reduce(lambda total, step: step @ total, steps)
 
 
+@needs_numbers
 def delay_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0) -> int:
     """How many samples of delay the loop bears: the largest number up to which it is stable, −1 if it is at none."""
     check_sampled(loop)
@@ -195,6 +197,7 @@ def delay_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0
     return LONGEST
 
 
+@needs_numbers
 def period_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0) -> float:
     """The longest sampling period (s) up to which the loop stays stable, from its own period on, with its delay.
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.optimize
 from jax.typing import ArrayLike
 
-from bricard.errors import ModelError
+from bricard.errors import ModelError, needs_numbers
 from bricard.stability.family import Family, Place
 from bricard.system import System
 
@@ -36,6 +36,7 @@ class Tuned:
         return f"smallest value {self.value:.6g} at {where}{edge}"
 
 
+@needs_numbers
 def tune(
     system: System,
     q: Place,
