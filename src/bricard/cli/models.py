@@ -30,8 +30,10 @@ def _value(text: str, value: str) -> Any:
     try:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
+        shown = value if len(value) <= 60 else f"{value[:60]}…"
+        name = text.partition("=")[0]
         raise Usage(
-            f"--set {text}: {value!r} is not a number", "Lists are written as [1, 2], words in quotes."
+            f"--set {name}={shown}: {shown!r} is not a number", "Lists are written as [1, 2], words in quotes."
         ) from None
 
 

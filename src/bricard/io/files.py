@@ -9,6 +9,9 @@ from bricard.errors import ModelError
 LARGEST_FILE = 10_000_000
 """Bytes; a description of a mechanism is smaller."""
 
+LARGEST_NUMBER = 1e100
+"""In SI units; products of three such numbers are still finite."""
+
 
 def read_text(file: Path) -> str:
     """The text of a file in UTF-8 that is not too large to be a description."""

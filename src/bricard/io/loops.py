@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bricard.errors import ModelError
-from bricard.io.files import read_text
+from bricard.io.files import LARGEST_NUMBER, read_text
 from bricard.mechanism import Mechanism
 
 POINTS = {"at", "at_child"}
@@ -155,7 +154,7 @@ def _parameters(kind: str) -> dict[str, inspect.Parameter]:
 
 def _is_number(value: Any) -> bool:
     try:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(float(value)) < LARGEST_NUMBER
     except OverflowError:  # an integer beyond all floats
         return False
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bricard.io.files import LARGEST_NUMBER
 from bricard.io.loops import Loops, add_loops
 from bricard.io.markup import Document, Element
 from bricard.mechanism import Mechanism, rigid
@@ -85,8 +86,8 @@ class _Reader:
         except ValueError:
             numbers = np.full(1, np.nan)
         count = len(default.split())
-        if len(numbers) != count or not np.all(np.isfinite(numbers)):
-            self.problems.append(f"{where}: {key} must be {count} finite number{'s'[: count - 1]}, not {text!r}")
+        if len(numbers) != count or not np.all(np.abs(numbers) < LARGEST_NUMBER):
+            self.problems.append(f"{where}: {key} must be {count} finite number{'s'[: count - 1]}, not {text[:60]!r}")
             return np.zeros(count)
         return numbers
 
@@ -181,6 +182,9 @@ class _Reader:
                 else:
                     other, multiplier, offset = each.mimic
                     self.starts[each.name] = multiplier * self.starts[other] + offset
+                    if not abs(self.starts[each.name]) < LARGEST_NUMBER:
+                        self.problems.append(f"joint {each.name!r}: where it mimics {other!r} to is no finite number")
+                        return
 
     def _poses(self, order: list[_Joint]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Frames of all links in the reference configuration."""
@@ -253,7 +257,7 @@ class _Reader:
             gear = 1.0 if reduction is None else float(reduction.text or "")
         except ValueError:
             gear = 0.0
-        if not np.isfinite(gear) or gear == 0.0:
+        if not 1.0 / LARGEST_NUMBER < abs(gear) < LARGEST_NUMBER:
             self.problems.append(f"transmission {name!r}: its mechanicalReduction must be a number other than zero")
             return
         limit = driven.element.find("limit")
