@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -198,9 +199,9 @@ def _name_problems(m: Mechanism) -> list[str]:
 def _gap_problems(joint: Joint, planar: bool) -> list[str]:
     """Whether the frames of a joint meet in the reference configuration."""
     length = joint.length if joint.kind == "distance" else 1.0
-    values = np.asarray(
-        pair_rows(Pair(joint.at, joint.axes, joint.at_child, joint.axes), joint.thread, length)  # pyright: ignore
-    )
+    pair = Pair(joint.at, joint.axes, joint.at_child, joint.axes)  # pyright: ignore[reportArgumentType]
+    with jax.ensure_compile_time_eval():  # numbers stay numbers where JAX is tracing
+        values = np.asarray(pair_rows(pair, joint.thread, length))
     rows = KINDS[joint.kind].rows(planar)
     off = [r for r in rows if abs(values[r]) > MEETING_TOLERANCE * max(1.0, float(np.max(np.abs(joint.at))))]
     if not off:
