@@ -13,6 +13,7 @@ ORDER = (
     "native",
     "tracing",
     "rounding",
+    "lapack",
     "spatial",
     "system",
     "mechanism",

@@ -17,11 +17,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, checked_vector, is_concrete
+from bricard.lapack import cho_solve, cholesky
 from bricard.rounding import linear_term_sizes
 from bricard.tracing import remembered, traced_once
 
@@ -223,7 +223,7 @@ class System(eqx.Module):
     def _chart_force(self, q: Vector, v: Vector, p: Vector) -> Vector:
         """The Boltzmann–Hamel term `γ(v, ·)ᵀ p`, with `N γ(v, w) = D(N w)·N v − D(N v)·N w`."""
         chart = jax.jacfwd(lambda w: self.qdot(q, w))(v)
-        left_inverse_p = chart @ cho_solve((jnp.linalg.cholesky(chart.T @ chart), True), p)
+        left_inverse_p = chart @ cho_solve(cholesky(chart.T @ chart), p)
 
         def bracket(w: Vector) -> Float[Array, ""]:
             along_v = jax.jvp(lambda q: self.qdot(q, w), (q,), (self.qdot(q, v),))[1]

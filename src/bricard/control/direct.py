@@ -14,6 +14,7 @@ from bricard.control.reference import Reference, make_reference
 from bricard.control.tracking import Gain, apply_gain, followed, make_gains
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
+from bricard.lapack import solve
 from bricard.simulate.controller import DigitalController
 from bricard.system import Scalar, System, Vector
 
@@ -93,7 +94,7 @@ class DirectMethod(DigitalController):
         after, u = self.advance(t, memory, period)
         feedback = apply_gain(self.kp, memory[0] - q) + apply_gain(self.kd, memory[1] - v)
         inputs = self.system.input_matrix(q, t)
-        return u + jnp.linalg.solve(inputs.T @ inputs, inputs.T @ feedback), after
+        return u + solve(inputs.T @ inputs, inputs.T @ feedback), after
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Desired) -> dict[str, Array]:
         return followed(self.system, self.output, self.reference, t, q) | {"desired q": memory[0]}

@@ -9,12 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from bricard.control.response import Response
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
+from bricard.lapack import cholesky, solve_triangular
 from bricard.mechanism.base import MechanismSystem
 from bricard.system import System
 
@@ -23,7 +23,7 @@ def effort_root(at: Response, metric: Float[Array, "nv nv"] | None) -> Float[Arr
     """`F` of the effort `uᵀFᵀF u`: the inputs as they are, or the generalised force they make measured by `W⁻¹`."""
     if metric is None:
         return jnp.eye(at.inputs.shape[1])
-    return solve_triangular(jnp.linalg.cholesky(metric), at.inputs, lower=True)
+    return solve_triangular(cholesky(metric), at.inputs)
 
 
 def least_effort(

@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from bricard.control.effort import least_effort
@@ -27,6 +26,7 @@ from bricard.control.tracking import Gain, apply_gain, followed, make_gains, pos
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import RANK_TOLERANCE, pinv
 from bricard.errors import ModelError
+from bricard.lapack import cholesky, solve, solve_triangular
 from bricard.simulate.controller import Controller, Memory
 from bricard.system import Scalar, System, Vector
 
@@ -99,9 +99,9 @@ class QuasiVelocityTracking(Controller):
     def frame(self, q: Vector, t: Scalar) -> Frame:
         """`W` lower triangular, `V` by Householder reflections of the rows of `Λ`."""
         mass, matrix = self.system.mass_matrix(q, t), self.system.constraint_matrix(q, t)
-        root = jnp.linalg.cholesky(mass)
+        root = cholesky(mass)
         sizes = scales(mass, matrix, row_variation(self.system, q, t)).rows
-        rows = solve_triangular(root, matrix.T, lower=True).T
+        rows = solve_triangular(root, matrix.T).T
         return Frame(root, _complement(rows / sizes[:, None]))
 
     def reduced(self, q: Vector, t: Scalar) -> tuple[Float[Array, "n p"], Float[Array, "p p"]]:
@@ -109,7 +109,7 @@ class QuasiVelocityTracking(Controller):
         frame = self.frame(q, t)
         moving = frame.turn[:, self._bound :]
         jacobian = self.output.jacobian(self.system, q, t)
-        return frame.root @ moving, jacobian @ solve_triangular(frame.root, moving, lower=True, trans=1)
+        return frame.root @ moving, jacobian @ solve_triangular(frame.root, moving, trans=1)
 
     @property
     def _bound(self) -> int:
@@ -148,7 +148,7 @@ class QuasiVelocityTracking(Controller):
         error = self.output.value(self.system, q, t) - self.reference(t)
         root, _ = self.reduced(wanted, t)
         _, here = self.reduced(q, t)
-        return root.T @ self.wanted_velocity(wanted, t) - jnp.linalg.solve(here, apply_gain(self.kp, error))
+        return root.T @ self.wanted_velocity(wanted, t) - solve(here, apply_gain(self.kp, error))
 
     def coriolis(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, "n n"]:
         """`Γ + V̇Vᵀ` seen in the turned frame: rows `V₁`, then `V₂`."""
@@ -156,11 +156,11 @@ class QuasiVelocityTracking(Controller):
         (root, turn), (root_rate, turn_rate) = jax.jvp(self.frame, (q, t), (v, jnp.ones_like(t)))
         if self.skew:
             christoffel = _christoffel(self.system, q, v, t)
-            inner = solve_triangular(root, christoffel, lower=True) - root_rate.T
-            gamma = solve_triangular(root, inner.T, lower=True).T
+            inner = solve_triangular(root, christoffel) - root_rate.T
+            gamma = solve_triangular(root, inner.T).T
         else:
             slope = jax.jacfwd(lambda q: self.frame(q, t).root.T @ v)(q)
-            gamma = solve_triangular(root, root_rate - slope.T, lower=True)
+            gamma = solve_triangular(root, root_rate - slope.T)
         return turn.T @ (gamma @ turn + turn_rate)
 
     def composite_error(self, t: Scalar, q: Vector, v: Vector) -> Float[Array, " p"]:
@@ -181,7 +181,7 @@ class QuasiVelocityTracking(Controller):
         turned_rate = frame_rate.turn.T @ (frame.root.T @ v) + frame.turn.T @ (frame_rate.root.T @ v)
 
         def turned(x: Array) -> Array:
-            return frame.turn.T @ solve_triangular(frame.root, x, lower=True)
+            return frame.turn.T @ solve_triangular(frame.root, x)
 
         given = turned(system.applied_force(q, v, t) - system.bias(q, v, t)) + turned_rate
         inputs = turned(system.input_matrix(q, t))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -21,6 +20,7 @@ from bricard.equations.problem import equilibrate, row_variation, scales, state_
 from bricard.equations.proximal import Gram
 from bricard.equations.rank import determinate, null_basis
 from bricard.errors import ModelError, needs_numbers
+from bricard.lapack import cholesky, solve_triangular
 from bricard.system import Scalar, System, Vector, VectorLike
 
 REACH_TOLERANCE = 1e-7
@@ -51,19 +51,18 @@ def response(system: System, q: Vector, v: Vector, t: Scalar) -> Response:
     scaled, units = equilibrate(problem)
     columns, rows = units.columns, units.rows
     inputs = system.input_matrix(q, t)
-    root = jnp.linalg.cholesky(scaled.mass)
-    half = solve_triangular(root, scaled.matrix.T, lower=True)
+    root = cholesky(scaled.mass)
+    half = solve_triangular(root, scaled.matrix.T)
     pushed = solve_triangular(
         root,
         jnp.concatenate([scaled.force[:, None], inputs * columns[:, None], jnp.eye(system.nv)], axis=1),
-        lower=True,
     )
     nu, m = inputs.shape[1], scaled.matrix.shape[0]
     target = jnp.zeros((m, pushed.shape[1])).at[:, 0].set(scaled.target)
     multipliers = jnp.zeros((0, pushed.shape[1]))
     if m:
         multipliers = Gram(half, scaled.weakest).solve(target - half.T @ pushed)
-    moved = columns[:, None] * solve_triangular(root, pushed + half @ multipliers, lower=True, trans=1)
+    moved = columns[:, None] * solve_triangular(root, pushed + half @ multipliers, trans=1)
     multipliers = multipliers / rows[:, None]
     return Response(
         free=moved[:, 0],

@@ -17,6 +17,7 @@ from bricard.control.response import Response, response, scaled_reach
 from bricard.control.tracking import OutputTracking
 from bricard.equations.rank import pinv, rank
 from bricard.errors import ModelError, is_concrete
+from bricard.lapack import inv
 from bricard.simulate.controller import DigitalController
 from bricard.system import Scalar, Vector
 
@@ -98,7 +99,7 @@ class SaturationSwitching(DigitalController):
         if len(self.sets) == 0:
             return jnp.zeros(0)
         jacobian = self.law.output.jacobian(self.law.system, q, t)
-        mass = jnp.linalg.inv(jacobian @ at.mobility @ jacobian.T)  # what the outputs weigh
+        mass = inv(jacobian @ at.mobility @ jacobian.T)  # what the outputs weigh
         pushing = mass @ jacobian @ at.gain * free[None, :]
         size = jnp.linalg.norm(pushing)
         size = jnp.where(size > 0.0, size, 1.0)

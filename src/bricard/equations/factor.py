@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
+
+from bricard.lapack import cholesky, solve_triangular
 
 WRITTEN_OUT = 4
 """Up to this size elimination is written out, step by step; beyond by a loop, which compiles as fast for any size."""
@@ -20,15 +21,15 @@ class Factor:
 
     def __init__(self, matrix: Float[Array, "n n"]):
         self.inverted = matrix.shape[0] <= INVERTED
-        self.held = eliminate(matrix) if self.inverted else jnp.linalg.cholesky(matrix)
+        self.held = eliminate(matrix) if self.inverted else cholesky(matrix)
 
     def whiten(self, x: Float[Array, " n *k"]) -> Float[Array, " n *k"]:
         """`L⁻¹ x`: what has the inertia `matrix` in `x` has unit inertia now."""
-        return self.held @ x if self.inverted else solve_triangular(self.held, x, lower=True)
+        return self.held @ x if self.inverted else solve_triangular(self.held, x)
 
     def back(self, x: Float[Array, " n *k"]) -> Float[Array, " n *k"]:
         """`L⁻ᵀ x`."""
-        return self.held.T @ x if self.inverted else solve_triangular(self.held, x, lower=True, trans=1)
+        return self.held.T @ x if self.inverted else solve_triangular(self.held, x, trans=1)
 
     def solve(self, x: Float[Array, " n *k"]) -> Float[Array, " n *k"]:
         """`matrix⁻¹ x`."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import Problem
 from bricard.equations.rank import pinv
 from bricard.equations.route import Route
+from bricard.lapack import cho_solve, cholesky, solve_triangular
 
 
 class Gauss(Route):
@@ -16,8 +15,8 @@ class Gauss(Route):
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""
-        factor = jnp.linalg.cholesky(problem.mass)
-        free = cho_solve((factor, True), problem.force)
-        weighted = solve_triangular(factor, problem.matrix.T, lower=True).T
+        factor = cholesky(problem.mass)
+        free = cho_solve(factor, problem.force)
+        weighted = solve_triangular(factor, problem.matrix.T).T
         correction = pinv(weighted) @ (problem.target - problem.matrix @ free)
-        return free + solve_triangular(factor, correction, lower=True, trans=1)
+        return free + solve_triangular(factor, correction, trans=1)

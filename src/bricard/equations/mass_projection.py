@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import Problem
 from bricard.equations.rank import pinv
 from bricard.equations.route import Route
+from bricard.lapack import cho_solve, cholesky
 
 
 class MassProjection(Route):
@@ -16,8 +15,8 @@ class MassProjection(Route):
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""
-        factor = jnp.linalg.cholesky(problem.mass)
-        free = cho_solve((factor, True), problem.force)
-        spread = cho_solve((factor, True), problem.matrix.T)
+        factor = cholesky(problem.mass)
+        free = cho_solve(factor, problem.force)
+        spread = cho_solve(factor, problem.matrix.T)
         weighted_inverse = spread @ pinv(problem.matrix @ spread)
         return free + weighted_inverse @ (problem.target - problem.matrix @ free)

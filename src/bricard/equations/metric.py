@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError, is_concrete
+from bricard.lapack import cholesky, inv, solve
 from bricard.system import Scalar, System, Vector, VectorLike
 
 
@@ -50,9 +51,9 @@ def acting_projector(
     identity = jnp.eye(system.nv)
     if metric is None:
         return identity - (pinv(matrix) @ matrix).T
-    root = jnp.linalg.cholesky(_checked_metric(system, metric))
-    weighted = jnp.linalg.solve(root, matrix.T).T
-    return identity - root @ pinv(weighted) @ weighted @ jnp.linalg.inv(root)
+    root = cholesky(_checked_metric(system, metric))
+    weighted = solve(root, matrix.T).T
+    return identity - root @ pinv(weighted) @ weighted @ inv(root)
 
 
 def decoupling(

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import Problem
 from bricard.equations.rank import rank
 from bricard.equations.route import Route
+from bricard.lapack import solve
 
 
 class Multipliers(Route):
@@ -21,5 +22,5 @@ class Multipliers(Route):
         """`v̇`, see `Route`."""
         m, n = problem.matrix.shape
         kkt = jnp.block([[problem.mass, -problem.matrix.T], [problem.matrix, jnp.zeros((m, m))]])
-        solution = jnp.linalg.solve(kkt, jnp.concatenate([problem.force, problem.target]))
+        solution = solve(kkt, jnp.concatenate([problem.force, problem.target]))
         return jnp.where(rank(problem.matrix) == m, solution[:n], jnp.nan)

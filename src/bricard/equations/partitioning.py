@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float
 from bricard.equations.problem import Problem
 from bricard.equations.rank import pinv, rank, solve_on_basis
 from bricard.equations.route import Route
+from bricard.lapack import column_order
 
 
 class Partitioning(Route):
@@ -33,5 +34,5 @@ class Partitioning(Route):
         if m == 0:
             return jnp.zeros(n, dtype=bool)
         matrix = jax.lax.stop_gradient(matrix)
-        _, _, order = jax.scipy.linalg.qr(matrix, mode="economic", pivoting=True)
+        order = column_order(matrix)
         return jnp.zeros(n, dtype=bool).at[order].set(jnp.arange(n) < rank(matrix))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import Problem
 from bricard.equations.rank import kept
 from bricard.equations.route import Route
+from bricard.lapack import cho_solve, cholesky, eigvalsh, solve
 
 
 class Penalty(Route):
@@ -28,12 +28,12 @@ class Penalty(Route):
         drift = 2.0 * self.zeta * self.omega * problem.velocity_error + self.omega**2 * problem.position_error
         stiff = problem.mass + self.alpha * problem.matrix.T @ problem.matrix
         rhs = problem.force + self.alpha * problem.matrix.T @ (problem.target - drift)
-        return jnp.linalg.solve(stiff, rhs)
+        return solve(stiff, rhs)
 
     def error(self, problem: Problem) -> Float[Array, ""]:
         """How much of the correction `v̇ − M⁻¹force` may be missing, relative: `1/(1+ασ²)`, σ the weakest direction."""
-        factor = jnp.linalg.cholesky(problem.mass)
-        strengths = jnp.linalg.eigvalsh(problem.matrix @ cho_solve((factor, True), problem.matrix.T))
+        factor = cholesky(problem.mass)
+        strengths = eigvalsh(problem.matrix @ cho_solve(factor, problem.matrix.T))
         weakest = jnp.min(jnp.where(kept(jnp.sqrt(jnp.clip(strengths, 0.0))), strengths, jnp.inf), initial=jnp.inf)
         return 1.0 / (1.0 + self.alpha * weakest)
 
@@ -50,12 +50,12 @@ class AugmentedLagrangian(Route):
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""
-        stiff = jnp.linalg.cholesky(problem.mass + self.alpha * problem.matrix.T @ problem.matrix)
-        free = cho_solve((jnp.linalg.cholesky(problem.mass), True), problem.force)
+        stiff = cholesky(problem.mass + self.alpha * problem.matrix.T @ problem.matrix)
+        free = cho_solve(cholesky(problem.mass), problem.force)
 
         def harder(_: object, v: Float[Array, " n"]) -> Float[Array, " n"]:
             # The iteration written for the change: rounding errors shrink along with it.
             missing = problem.target - problem.matrix @ v
-            return v + cho_solve((stiff, True), self.alpha * (problem.matrix.T @ missing))
+            return v + cho_solve(stiff, self.alpha * (problem.matrix.T @ missing))
 
         return jax.lax.fori_loop(0, self.iterations, harder, free)

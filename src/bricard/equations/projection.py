@@ -10,6 +10,7 @@ from bricard.equations.problem import Problem
 from bricard.equations.rank import pinv
 from bricard.equations.route import Route
 from bricard.errors import ModelError
+from bricard.lapack import cholesky, inv, solve
 
 
 class Projection(Route):
@@ -33,8 +34,8 @@ class Projection(Route):
         """`v̇`, see `Route`."""
         if self.metric is None:
             return self._solve(problem)
-        root = jnp.linalg.cholesky(self.metric)
-        inverse = jnp.linalg.inv(root)  # v_W = rootᵀ v, f_W = root⁻¹ f, A_W = A root⁻ᵀ
+        root = cholesky(self.metric)
+        inverse = inv(root)  # v_W = rootᵀ v, f_W = root⁻¹ f, A_W = A root⁻ᵀ
         weighted = eqx.tree_at(
             lambda p: (p.mass, p.force, p.matrix),
             problem,
@@ -65,4 +66,4 @@ class Projection(Route):
             rhs = acting + mass @ particular - 2.0 * projector @ (mass @ particular)
         else:
             rhs = acting + self._gamma(mass) * particular
-        return jnp.linalg.solve(self.inertia_matrix(mass, projector), rhs)
+        return solve(self.inertia_matrix(mass, projector), rhs)

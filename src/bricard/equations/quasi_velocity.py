@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import Problem
 from bricard.equations.rank import pinv
 from bricard.equations.route import Route
+from bricard.lapack import cholesky, solve_triangular
 
 
 class QuasiVelocity(Route):
@@ -19,9 +18,9 @@ class QuasiVelocity(Route):
 
     def acceleration(self, problem: Problem) -> Float[Array, " n"]:
         """`v̇`, see `Route`."""
-        root = jnp.linalg.cholesky(problem.mass)
-        constraint = solve_triangular(root, problem.matrix.T, lower=True).T
+        root = cholesky(problem.mass)
+        constraint = solve_triangular(root, problem.matrix.T).T
         inverse = pinv(constraint)
-        force = solve_triangular(root, problem.force, lower=True)
+        force = solve_triangular(root, problem.force)
         motion = force - inverse @ (constraint @ force)
-        return solve_triangular(root, motion + inverse @ problem.target, lower=True, trans=1)
+        return solve_triangular(root, motion + inverse @ problem.target, trans=1)

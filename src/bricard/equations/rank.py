@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from bricard import lapack
+
 RANK_TOLERANCE = 1e-7
 """Singular values below this fraction of the largest are zero. A Gram matrix resolves no less: √(float64 epsilon)."""
 
@@ -36,7 +38,7 @@ def singular_values(matrix: Matrix) -> Float[Array, " k"]:
     """Singular values, largest first; of an empty matrix, none."""
     if 0 in matrix.shape:
         return jnp.zeros(0)
-    return jnp.linalg.svd(jax.lax.stop_gradient(matrix), compute_uv=False)
+    return lapack.singular_values(matrix)
 
 
 def rank(matrix: Matrix) -> Int[Array, ""]:
@@ -49,7 +51,7 @@ def pinv(matrix: Matrix) -> Float[Array, "n m"]:
     """Moore–Penrose inverse, with the derivative at constant rank (Golub and Pereyra)."""
     if 0 in matrix.shape:
         return jnp.zeros(matrix.shape[::-1])
-    u, s, vt = jnp.linalg.svd(matrix, full_matrices=False)
+    u, s, vt = lapack.svd(matrix)
     keep = kept(s)
     inverse = jnp.where(keep, 1.0 / jnp.where(keep, s, 1.0), 0.0)
     return (vt.T * inverse[None, :]) @ u.T
@@ -71,7 +73,7 @@ def null_basis(matrix: Matrix) -> Float[Array, "n n"]:
     if 0 in matrix.shape:
         return jnp.eye(n)
     # All of `vt` is needed, not more: then XLA finds that `pinv` of the same matrix is based on the same SVD.
-    _, s, vt = jnp.linalg.svd(matrix, full_matrices=matrix.shape[0] < n)
+    _, s, vt = lapack.svd(matrix, full_matrices=matrix.shape[0] < n)
     in_row_space = jnp.zeros(n, dtype=bool).at[: s.shape[0]].set(kept(s))
     return jnp.where(in_row_space[None, :], 0.0, vt.T)
 
@@ -89,7 +91,7 @@ def solve_on_basis(
 ) -> Float[Array, " n"]:
     """`x = B w` with `Bᵀ matrix B w = Bᵀ rhs`, where zero columns of the basis `B` are left out."""
     unused = jax.lax.stop_gradient(jnp.all(basis == 0.0, axis=0)).astype(basis.dtype)
-    return basis @ jnp.linalg.solve(basis.T @ matrix @ basis + jnp.diag(unused), basis.T @ rhs)
+    return basis @ lapack.solve(basis.T @ matrix @ basis + jnp.diag(unused), basis.T @ rhs)
 
 
 def row_dependence(matrix: Matrix) -> Float[Array, "m m"]:

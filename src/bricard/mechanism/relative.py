@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bricard.lapack import lstsq
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.frames import Placement
 from bricard.mechanism.model import Model
@@ -269,7 +270,7 @@ class Relative(MechanismSystem):
 
     def velocities_of(self, q, twists):
         jacobian = self._jacobian(q)
-        v = jnp.linalg.lstsq(jacobian.reshape(-1, jacobian.shape[2]), twists.reshape(-1))[0]
+        v = lstsq(jacobian.reshape(-1, jacobian.shape[2]), twists.reshape(-1))
         extra = self.turn_rates(self.place(q), twists)[np.asarray(self.tied, int)]
         return jnp.concatenate([v, extra])
 

@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -17,6 +16,7 @@ from bricard.equations.dynamics import check_motion_determined
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import BricardError, ModelError, is_concrete
+from bricard.lapack import cholesky, solve_triangular
 from bricard.simulate.contact import (
     MAX_FRICTION,
     Unilateral,
@@ -153,10 +153,10 @@ class Admissible(NamedTuple):
         columns = units.columns
         scaled = own * columns[None, :] / units.rows[:, None]
         # As in `equilibrate`: what only the constraints hold gets inertia, admissible motions keep theirs.
-        factor = jnp.linalg.cholesky(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
-        half = solve_triangular(factor, scaled.T, lower=True)
+        factor = cholesky(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
+        half = solve_triangular(factor, scaled.T)
         free = jnp.eye(system.nv) - half @ pinv(half)
-        directions = columns[:, None] * solve_triangular(factor, free, lower=True, trans=1)
+        directions = columns[:, None] * solve_triangular(factor, free, trans=1)
         return cls(mass, own, directions, units.rows, columns)
 
     def reactions(self, impulse: Vector) -> Float[Array, " m"]:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import AssemblyError, ModelError, needs_numbers
+from bricard.lapack import det, singular_values
 from bricard.mechanism.base import MechanismSystem, measure_along
 from bricard.mechanism.sensors import Reading
 from bricard.simulate.assemble import ASSEMBLY_TOLERANCE
@@ -154,11 +155,11 @@ def _follow(
         v = velocity(q, t)
         now, rows = matrix_at(q, t)
         # Between close positions det(Jᵀ J') changes its sign with the orientation, also with redundant rows.
-        branch = branch * jnp.where(jnp.linalg.det(matrix.T @ now) < 0, -1.0, 1.0)
+        branch = branch * jnp.where(det(matrix.T @ now) < 0, -1.0, 1.0)
         second = jax.jvp(lambda t: jax.jvp(prescribed, (t,), (jnp.ones_like(t),))[1], (t,), (jnp.ones_like(t),))[1]
         target = jnp.concatenate([system.constraint_acceleration(q, v, t), second])
         acceleration = pinv(now) @ (target / rows)
-        least = jnp.linalg.svd(now, compute_uv=False)[-1]
+        least = singular_values(now)[-1]
         residual = jnp.max(jnp.abs(off(q, t) / rows), initial=0.0)
         residual = jnp.where(jnp.isfinite(residual), residual, jnp.inf)
         return (q, v, t, now, branch), (q, v, acceleration, residual, least, branch)

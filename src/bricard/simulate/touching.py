@@ -10,12 +10,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from bricard.equations.dynamics import Dynamics
 from bricard.equations.problem import Problem, equilibrate
 from bricard.equations.rank import pinv
+from bricard.lapack import cho_solve, cholesky
 from bricard.simulate.contact import MAX_FRICTION, Unilateral, gap_rates, gaps, slip_size, slips
 from bricard.simulate.stabilize import Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
@@ -186,7 +186,7 @@ class Touching(System):
             coupling = self._joined(own, rubbing, jnp.zeros((rubbing.shape[0] * self.slips, self.nv)))
             scaled, units = equilibrate(problem)
             pushed = scaled.matrix + coupling * units.columns[None, :] / units.rows[:, None]
-            factor = (jnp.linalg.cholesky(scaled.mass), True)
+            factor = cholesky(scaled.mass)
             missing = scaled.target - scaled.matrix @ cho_solve(factor, scaled.force)
             multipliers = pinv(scaled.matrix @ cho_solve(factor, pushed.T)) @ missing / units.rows
             return rubbing.T @ self.split(multipliers)[1][:, 0]
