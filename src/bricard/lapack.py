@@ -29,7 +29,7 @@ def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
 
     It has no derivative in this form: use it inside of `jax.custom_jvp` or `jax.lax.custom_linear_solve`.
     """
-    alone: Any = jax.custom_batching.custom_vmap(function)
+    alone: Any = jax.custom_batching.custom_vmap(lambda *arrays: function(*arrays))  # without optional arguments
 
     @alone.def_vmap
     def batch(size: int, batched: list[bool], *arguments: Any) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import AssemblyError, is_concrete
+from bricard.simulate.linear_solver import DenseSolver
 from bricard.system import Scalar, System, Vector, VectorLike
 
 ASSEMBLY_TOLERANCE = 1e-10
@@ -77,7 +78,7 @@ def residuals(
 def _assemble(system: System, guess: Vector, v: Vector, free_q: Vector, free_v: Vector, t: Scalar) -> Assembly:
     guess = system.normalize(guess)
     if system.n_holonomic:
-        solver = optx.LevenbergMarquardt(rtol=1e-14, atol=1e-14)
+        solver = optx.LevenbergMarquardt(rtol=1e-14, atol=1e-14, linear_solver=DenseSolver())
         phi_size = _row_sizes(system, guess, t)
 
         def at(step: Vector) -> Vector:

@@ -31,6 +31,7 @@ from bricard.simulate.controller import Controller, make_controller
 from bricard.simulate.events import integrate_with_contacts
 from bricard.simulate.hoist import hoist
 from bricard.simulate.integrate import Integration, Start, integrate
+from bricard.simulate.linear_solver import DenseSolver
 from bricard.simulate.memory import check_memory
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.solver import ShortDopri8
@@ -340,7 +341,9 @@ def _prepared(solver: Any, short: bool, adjoint: Any, rtol: Any, atol: Any) -> A
         # diffrax's own finders take their tolerances from the steps; one that was given with numbers keeps them.
         finder: Any = diffrax.VeryChord
         rtol, atol = (jnp.asarray(x, float) for x in (rtol, atol))
-        prepared = eqx.tree_at(lambda s: s.root_finder, prepared, finder(rtol=rtol, atol=atol))
+        prepared = eqx.tree_at(
+            lambda s: s.root_finder, prepared, finder(rtol=rtol, atol=atol, linear_solver=DenseSolver())
+        )
     return prepared
 
 
