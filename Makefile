@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-long test-all lint format bench docs clean
+.PHONY: demo test test-long test-all test-lowest lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(SETUP)  ## A slider-crank through its singular positions, to an HTML report.
@@ -17,6 +17,16 @@ test-long: $(SETUP)  ## The long tests alone.
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
 
 test-all: test test-long  ## Every test.
+
+test-lowest: .venv-lowest/.installed  ## The smoke test with the oldest versions of all dependencies.
+	.venv-lowest/bin/python -m pytest -q -W default -p no:cacheprovider tests/test_smoke.py
+
+.venv-lowest/.installed: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(PYTHON) .ci/lowest.py > .venv-lowest/requirements.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-lowest/requirements.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
 
 lint: $(SETUP)  ## Style and types.
 	$(BIN)/ruff check .
@@ -42,4 +52,4 @@ $(SETUP): pyproject.toml
 	@touch $(SETUP)
 
 clean:
-	rm -rf site $(VENV) .pytest_cache .ruff_cache .hypothesis slider_crank.html
+	rm -rf site $(VENV) .venv-lowest .pytest_cache .ruff_cache .hypothesis slider_crank.html
