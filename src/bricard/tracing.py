@@ -22,6 +22,9 @@ NATIVE = os.environ.get("BRICARD_NATIVE", "1") != "0"
 MOST_PATTERNS = 4
 """So many programs are made for models that differ in which of their parameters are zero, then one for all."""
 
+MOST_ALARMS = 3
+"""So often the guards of a program (`bricard.native.guards`) may send its work to XLA, then all of it goes there."""
+
 MOST_PROGRAMS = 256
 """So many programs of a function are kept, then the oldest is forgotten: one that is made anew for each call, by a
 controller that is a new function each time, must not fill the memory."""
@@ -124,8 +127,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         shells, arrays = tuple(shell for shell, _ in parts), [arrays for _, arrays in parts]
         if NATIVE and not any(isinstance(x, Tracer) for group in arrays for x in group):
             known = native.find(shells, tuple(named), arrays, values)
-            if known is not None:
-                return known()
+            found = None if known is None else known()
+            if found is not None:
+                return found[0]
         return program(shells, tuple(named), arrays)
 
     call.native = native  # pyright: ignore[reportAttributeAccessIssue]
@@ -138,6 +142,7 @@ class NativePrograms:
     def __init__(self, function: Callable[..., Any]):
         self._function = function
         self._found: dict[Any, tuple[Program, Any] | None] = {}
+        self._alarms: dict[Any, int] = {}
         self._patterns: dict[Any, int] = {}
 
     @property
@@ -147,8 +152,8 @@ class NativePrograms:
 
     def find(
         self, shells: tuple[Shell, ...], names: tuple[str, ...], arrays: list[tuple[Any, ...]], values: Sequence[Any]
-    ) -> Callable[[], Any] | None:
-        """The call, or None if it is one for XLA."""
+    ) -> Callable[[], tuple[Any] | None] | None:
+        """The call, or None if it is one for XLA; its result in a tuple, or None if XLA has to find that."""
         try:
             groups = [_packed(value, group) for value, group in zip(values, arrays, strict=True)]
         except Unsupported:
@@ -166,7 +171,17 @@ class NativePrograms:
         if found is None:
             return None
         run, tree = found
-        return lambda: jax.tree.unflatten(tree, run(groups))
+
+        def call() -> tuple[Any] | None:
+            results = run(groups)
+            if results is not None:
+                return (jax.tree.unflatten(tree, results),)
+            self._alarms[key] = self._alarms.get(key, 0) + 1
+            if self._alarms[key] >= MOST_ALARMS:
+                self._found[key] = None
+            return None
+
+        return call
 
     def _compile(self, shells: Any, names: Any, arrays: Any, groups: list[Packed]) -> tuple[Program, Any] | None:
         token = _FOR_LLVM.set(True)

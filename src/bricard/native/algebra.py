@@ -28,17 +28,33 @@ def _dot(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Result
     left, right = sides
     result = np.empty((left.shape[0], left.shape[1], right.shape[1]), dtype=object)
     for b in range(left.shape[0]):
-        columns = [[(k, y) for k, y in enumerate(row) if isinstance(y, str) or y != 0] for row in right[b]]
-        for i in range(left.shape[1]):
-            row = left[b, i]
+        rows, columns = [[_sparse(x) for x in side[b]] for side in (left, right)]
+        _drop(code, left[b], right[b])
+        for i, row in enumerate(rows):
             for j, column in enumerate(columns):
                 total: Any = 0.0
-                for k, y in column:
-                    x = row[k]
-                    if isinstance(x, str) or x != 0:
-                        total = code.add(total, code.mul(x, y))
+                for k, y in column.items():
+                    if k in row:
+                        total = code.add(total, code.mul(row[k], y))
                 result[b, i, j] = total
     return [result.reshape(out[0].shape)]
+
+
+def _sparse(row: np.ndarray) -> dict[int, Any]:
+    """The numbers of a row that are not known to be zero."""
+    return {k: x for k, x in enumerate(row) if isinstance(x, str) or x != 0}
+
+
+def _drop(code: Code, left: np.ndarray, right: np.ndarray) -> None:
+    """Take note of all that is left out of a product: what is known to be zero meets what is not."""
+    for x, y in ((left, right), (right, left)):
+        for k in range(x.shape[1]):
+            if any(known(z) and z == 0 for z in x[:, k]):
+                for z in y[:, k]:
+                    if isinstance(z, str):
+                        code.drop(z)
+                    elif not math.isfinite(z):
+                        raise Unsupported("a product of zero and a number that is not finite")
 
 
 def _cholesky(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
@@ -55,11 +71,22 @@ def _cholesky(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> R
                 total = code.sub(total, code.mul(factor[i, k], factor[j, k]))
             if i == j:
                 good = code.both(good, code.compare("gt", "f", total, 0.0))
-            factor[i, j] = _root(code, total) if i == j else code.div(total, factor[j, j])
+            factor[i, j] = _root(code, total) if i == j else _quotient(code, total, factor[j, j])
     for i, j in zip(*np.tril_indices(n), strict=True):  # all or nothing, as LAPACK does
         if good is False or isinstance(factor[i, j], str):
             factor[i, j] = code.select(good, "f", factor[i, j], math.nan)
+        else:  # It stays known: a program in which there is no factor must not go on with it.
+            code.alarm(code.invert(good))
     return [factor]
+
+
+def _quotient(code: Code, x: Any, root: Any) -> Any:
+    """Over a root that is positive, or else nothing of the factor is used."""
+    if known(x) and known(root):
+        return x / root if root else math.nan
+    if known(x) and x == 0:
+        return x
+    return code.divide(x, root)
 
 
 def _root(code: Code, x: Any) -> Any:

@@ -10,10 +10,17 @@ import numpy as np
 from jax.lax import GatherScatterMode
 
 from bricard.native.code import Code, Unsupported, known
+from bricard.native.kinds import INTEGERS
 from bricard.native.numbers import NUMBERWISE
 from bricard.native.values import Memory, Values
 
 Results = list[Any]
+
+
+def _check(kinds: Sequence[str], shape: Sequence[int]) -> None:
+    """Refuse indices in which XLA's own comparisons with the lengths of an array may wrap around."""
+    if any(kind not in INTEGERS or kind == "w" or INTEGERS[kind].largest < max(shape, default=0) for kind in kinds):
+        raise Unsupported("an index of a type that does not fit the array")
 
 
 def _within(code: Code, i: Any, largest: int) -> Any:
@@ -31,6 +38,7 @@ def _starts(values: Values, shape: Sequence[int], sizes: Sequence[int], args: An
 
 def _dynamic_slice(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     x, sizes = args[0], params["slice_sizes"]
+    _check(kinds[1:], x.shape)
     starts = _starts(values, x.shape, sizes, args[1:])
     if isinstance(x, np.ndarray) and all(map(known, starts)):
         return [x[tuple(slice(s, s + n) for s, n in zip(starts, sizes, strict=True))]]
@@ -43,6 +51,7 @@ def _dynamic_slice(values: Values, params: Any, args: Any, kinds: Any, out: Any)
 
 def _dynamic_update(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     x, part = args[0], values.numbers(args[1])
+    _check(kinds[2:], x.shape)
     return [updated(values, x, part, _starts(values, x.shape, part.shape, args[2:]), kinds[0])]
 
 
@@ -65,6 +74,7 @@ def _set_row(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Re
     _, x, row, *indices = args
     if len(indices) != 1 or params["i_static"] is not None or indices[0].shape or params["kwargs"]:
         raise Unsupported("writing to several places at once")
+    _check(kinds[3:], x.shape)
     code, i, n = values.code, values.numbers(indices[0])[()], x.shape[0]
     i = code.select(code.compare("lt", "i", i, 0), "i", code.int_op("add", i, n), i)
     there = code.both(code.compare("ge", "i", i, 0), code.compare("lt", "i", i, n))
@@ -79,6 +89,7 @@ def _set_row(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Re
 
 def _gather(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     x, indices = args[0], values.numbers(args[1])
+    _check(kinds[1:2], x.shape)
     code, d, sizes = values.code, params["dimension_numbers"], params["slice_sizes"]
     fills = params["mode"] == GatherScatterMode.FILL_OR_DROP
     result = np.empty(out[0].shape, dtype=object)
@@ -111,6 +122,7 @@ def _scatter(adds: bool) -> Callable[..., Any]:
     def rule(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
         x, indices, updates = args[0], values.numbers(args[1]), values.numbers(args[2])
         d, clips = params["dimension_numbers"], params["mode"] == GatherScatterMode.CLIP
+        _check(kinds[1:2], x.shape)
         if not adds and params["update_jaxpr"] is not None:
             raise Unsupported("numbers replaced by a function of theirs")
         add = NUMBERWISE["add"](values.code, {}, kinds) if adds else None

@@ -18,8 +18,9 @@ import llvmlite.binding as llvm
 HEAD = """target triple = "{triple}"
 {functions}
 declare double @nextafter(double, double)
-declare i64 @llvm.fptosi.sat.i64.f64(double)
-declare i32 @llvm.fptosi.sat.i32.f64(double)
+{conversions}
+declare i64 @llvm.ctpop.i64(i64)
+declare i64 @llvm.ctlz.i64(i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 define void @run({parameters}) {{
 entry:
@@ -49,8 +50,14 @@ class Function:
         target, processor, named = _target()
         declared = [f"declare double @llvm.{name}.f64(double)" for name in ONE]
         declared += [f"declare double @llvm.{name}.f64(double, double)" for name in TWO]
+        conversions = [
+            f"declare i{bits} @llvm.fpto{way}.sat.i{bits}.f64(double)"
+            for way in ("si", "ui")
+            for bits in (8, 16, 32, 64)
+        ]
         head = HEAD.format(
             triple=target.triple,
+            conversions="\n".join(conversions),
             functions="\n".join(declared),
             parameters=", ".join(f"ptr noalias {name}" for name in parameters),
         )

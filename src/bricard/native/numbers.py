@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 from jax.lax import RoundingMethod
 
-from bricard.native.code import Code, Unsupported, known
-
-KINDS = {np.dtype(float): "f", np.dtype(bool): "b"} | {np.dtype(t): "i" for t in (np.int64, np.int32, np.uint32)}
-"""Integers have 64 bits: those of JAX that have fewer are indices, which none outgrow."""
-
-
-def kind_of(array: Any) -> str:
-    """Of the numbers of an array, or of what stands for one."""
-    kind = KINDS.get(array.dtype)
-    if kind is None:
-        raise Unsupported(f"numbers of type {array.dtype}")
-    return kind
+from bricard.native.code import Code, Unsupported, folded, known
+from bricard.native.instructions import FoldedZero
+from bricard.native.kinds import KINDS
 
 
 def _arithmetic(operation: str) -> Callable[..., Any]:
@@ -29,7 +20,7 @@ def _arithmetic(operation: str) -> Callable[..., Any]:
             return getattr(code, operation)
         if kinds[0] == "b":
             return {"add": code.either, "mul": code.both}[operation]
-        return lambda x, y: code.int_op(operation, x, y)
+        return lambda x, y: code.int_op(operation, x, y, kinds[0])
 
     return choose
 
@@ -57,7 +48,7 @@ def _not_after(code: Code, params: Any, kinds: Sequence[str]) -> Any:
 
 def _division(whole: str, operation: str) -> Callable[..., Any]:
     def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
-        return getattr(code, operation) if kinds[0] == "f" else lambda x, y: code.divided(whole, x, y)
+        return getattr(code, operation) if kinds[0] == "f" else lambda x, y: code.divided(whole, x, y, kinds[0])
 
     return choose
 
@@ -66,7 +57,7 @@ def _extreme(how: str, function: str, pick: Callable[..., Any]) -> Callable[...,
     def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
         def operation(x: Any, y: Any) -> Any:
             if known(x) and known(y):
-                return math.nan if x != x or y != y else pick(x, y)
+                return math.nan if x != x or y != y else folded(pick(x, y), x, y) if kinds[0] == "f" else pick(x, y)
             if kinds[0] == "f":
                 return code.call(function, x, y)
             return code.select(code.compare(how, kinds[0], x, y), kinds[0], x, y)
@@ -84,9 +75,13 @@ def _function(name: str, of: Callable[..., float] | None = None) -> Callable[...
             raise Unsupported(f"{name} of integers")
 
         def operation(*x: Any) -> Any:
-            if of is not None and all(map(known, x)):
+            if (
+                of is not None
+                and all(map(known, x))
+                and not (name == "atan2" and any(isinstance(z, FoldedZero) for z in x))
+            ):
                 try:
-                    return of(*x)
+                    return folded(of(*x), *x)
                 except (ValueError, OverflowError):
                     pass
             return code.call(name, *x)
@@ -97,12 +92,14 @@ def _function(name: str, of: Callable[..., float] | None = None) -> Callable[...
 
 
 def _negative(code: Code, params: Any, kinds: Sequence[str]) -> Any:
-    return code.neg if kinds[0] == "f" else lambda x: code.int_op("sub", 0, x)
+    return code.neg if kinds[0] == "f" else lambda x: code.int_op("sub", 0, x, kinds[0])
 
 
 def _power(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     y = params["y"]
-    times = code.mul if kinds[0] == "f" else lambda a, b: code.int_op("mul", a, b)
+    times = _arithmetic("mul")(code, params, kinds)
+    if y < 0 and kinds[0] != "f":
+        raise Unsupported("an integer to a negative power")
 
     def operation(x: Any) -> Any:
         result, square, n = 1.0 if kinds[0] == "f" else 1, x, abs(y)
@@ -127,23 +124,30 @@ def _convert(code: Code, params: Any, kinds: Sequence[str]) -> Any:
         return lambda x: x
     if want == "f":
         return lambda x: code.to_float(x, have)
-    if want == "i":
-        if have == "b":
-            return code.to_int
-        bits = np.dtype(params["new_dtype"])
-        if bits == np.uint32:
-            raise Unsupported("a number without a sign")
-        return lambda x: code.cut(x, 8 * bits.itemsize)
-    return lambda x: code.compare("ne", have, x, 0.0 if have == "f" else 0)
+    if want == "b":
+        return lambda x: code.compare("ne", have, x, 0.0 if have == "f" else 0)
+    if have == "b":
+        return code.to_int
+    return lambda x: code.cut(x, want) if have == "f" else code.narrow(x, want)
 
 
-def _logical(floats: str) -> Callable[..., Any]:
+def _bitwise(bits: str, operation: str) -> Callable[..., Any]:
     def choose(code: Code, params: Any, kinds: Sequence[str]) -> Any:
-        if kinds[0] != "b":
-            raise Unsupported(f"{floats} of integers")
-        return getattr(code, floats)
+        return getattr(code, bits) if kinds[0] == "b" else lambda x, y: code.bitwise(operation, x, y, kinds[0])
 
     return choose
+
+
+def _inverted(code: Code, params: Any, kinds: Sequence[str]) -> Any:
+    return code.invert if kinds[0] == "b" else lambda x: code.complement(x, kinds[0])
+
+
+def _shift(operation: str) -> Callable[..., Any]:
+    return lambda code, params, kinds: lambda x, y: code.shift(operation, x, y, kinds[0])
+
+
+def _count(function: str) -> Callable[..., Any]:
+    return lambda code, params, kinds: lambda x: code.count_bits(function, x, kinds[0])
 
 
 def _finite(code: Code, params: Any, kinds: Sequence[str]) -> Any:
@@ -156,10 +160,11 @@ def _finite(code: Code, params: Any, kinds: Sequence[str]) -> Any:
 def _absolute(code: Code, params: Any, kinds: Sequence[str]) -> Any:
     def operation(x: Any) -> Any:
         if known(x):
-            return abs(x)
+            return abs(x) if kinds[0] == "f" else code.narrow(abs(x), kinds[0])
         if kinds[0] == "f":
             return code.call("fabs", x)
-        return code.select(code.compare("lt", "i", x, 0), "i", code.int_op("sub", 0, x), x)
+        kind = kinds[0]
+        return code.select(code.compare("lt", kind, x, 0), kind, code.int_op("sub", 0, x, kind), x)
 
     return operation
 
@@ -198,8 +203,8 @@ NUMBERWISE: dict[str, Callable[..., Any]] = {
     "add_any": _arithmetic("add"),
     "sub": _arithmetic("sub"),
     "mul": _arithmetic("mul"),
-    "div": _division("sdiv", "div"),
-    "rem": _division("srem", "remainder"),
+    "div": _division("div", "div"),
+    "rem": _division("rem", "remainder"),
     "neg": _negative,
     "max": _extreme("gt", "maximum", max),
     "min": _extreme("lt", "minimum", min),
@@ -215,16 +220,21 @@ NUMBERWISE: dict[str, Callable[..., Any]] = {
     "atan2": _function("atan2", math.atan2),
     "pow": _to_the_power,
     "round": _round,
-    "floor": _function("floor", lambda x: float(math.floor(x))),
-    "ceil": _function("ceil", lambda x: float(math.ceil(x))),
+    "floor": _function("floor", lambda x: float(np.floor(x))),  # of NumPy: -0.5 becomes -0
+    "ceil": _function("ceil", lambda x: float(np.ceil(x))),
     "integer_pow": _power,
     "square": _square,
     "convert_element_type": _convert,
     "is_finite": _finite,
-    "and": _logical("both"),
-    "or": _logical("either"),
-    "xor": _logical("differ"),
-    "not": _logical("invert"),
+    "and": _bitwise("both", "and"),
+    "or": _bitwise("either", "or"),
+    "xor": _bitwise("differ", "xor"),
+    "not": _inverted,
+    "shift_left": _shift("shl"),
+    "shift_right_logical": _shift("lshr"),
+    "shift_right_arithmetic": _shift("ashr"),
+    "population_count": _count("ctpop"),
+    "clz": _count("ctlz"),
     "lt_to": _before,
     "le_to": _not_after,
     "nextafter": lambda code, params, kinds: code.next_after,

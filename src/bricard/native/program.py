@@ -10,9 +10,10 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from bricard.native.kinds import kind_of
 from bricard.native.machine import Function
-from bricard.native.numbers import kind_of
 from bricard.native.size import refuse_large
+from bricard.native.stop import FLAG, STARTED
 from bricard.native.translate import Translation, constants
 from bricard.native.values import ONE_BY_ONE, Memory
 
@@ -44,7 +45,7 @@ def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
         if x.dtype.kind == "f":
             words[part] = x.ravel()
             if find_zeros:
-                zero[part] = words[part] == 0.0
+                zero[part] = whole[part] == 0  # -0 is none: signs count
         else:
             whole[part] = x.ravel()
         at += x.size
@@ -88,12 +89,17 @@ class Program:
             self._shapes.append((slice(at, at + size), aval))
             at += size
         self._size, self._memory = at, code.words
-        self._function = Function(code.text(), [*names, "%out", "%memory"])
+        self._function = Function(code.text(), [*names, "%out", "%memory", "%stop"])
 
-    def __call__(self, groups: Sequence[Packed]) -> list[np.ndarray]:
-        """The results, one after another."""
+    def __call__(self, groups: Sequence[Packed]) -> list[np.ndarray] | None:
+        """The results, one after another; None if what the program left out was not finite (`Guards`)."""
         words, memory = np.empty(self._size), np.empty(self._memory)
-        self._function.call(*(g.address for g in groups), words.ctypes.data, memory.ctypes.data)
+        memory[0] = 0.0
+        FLAG[STARTED] = 1
+        self._function.call(*(g.address for g in groups), words.ctypes.data, memory.ctypes.data, FLAG.ctypes.data)
+        FLAG[STARTED] = 0
+        if memory[:1].view(np.int64)[0]:
+            return None
         whole = words.view(np.int64)
         return [
             (words if aval.dtype.kind == "f" else whole)[part].reshape(aval.shape).astype(aval.dtype, copy=False)

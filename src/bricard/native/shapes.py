@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from bricard.native.code import Unsupported
-from bricard.native.numbers import NUMBERWISE, kind_of
+from bricard.native.kinds import INTEGERS, kind_of, wrapped
+from bricard.native.numbers import NUMBERWISE
 from bricard.native.values import DEAREST, FEW, Memory, Rule, Values, single
 
 Results = list[Any]
@@ -45,8 +46,8 @@ def _select(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Res
         return [cases[0]]
 
     def operation(condition: Any, no: Any, yes: Any) -> Any:
-        if kinds[0] == "i":
-            condition = code.compare("ne", "i", condition, 0)
+        if kinds[0] != "b":
+            condition = code.compare("ne", kinds[0], condition, 0)
         return code.select(condition, kind, yes, no)
 
     return [elementwise(values, operation, out[0].shape, kind, (which, *cases), (kinds[0], kind, kind))]
@@ -170,11 +171,13 @@ def _pad(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Result
 
 def _iota(values: Values, params: Any, args: Any, kinds: Any, out: Any) -> Results:
     shape, axis = out[0].shape, params["dimension"]
-    kind = kind_of(out[0])
-    number = float if kind == "f" else int
+    kind, code = kind_of(out[0]), values.code
+
+    def number(i: Any) -> Any:
+        return code.to_float(i, "i") if kind == "f" else code.narrow(i, kind)
+
     if math.prod(shape) > FEW and len(shape) == 1:
-        code = values.code
-        return [Rule(shape, kind, lambda i: code.to_float(i[axis], "i") if kind == "f" else i[axis])]
+        return [Rule(shape, kind, lambda i: number(i[axis]))]
     result = np.empty(shape, dtype=object)
     for index in np.ndindex(shape):
         result[index] = number(index[axis])
@@ -215,6 +218,8 @@ def _first(how: str) -> Callable[..., Any]:
         x, code, kind = values.numbers(args[0]), values.code, kinds[0]
         (axis,) = params["axes"]
         x = np.moveaxis(x, axis, -1)
+        if kind_of(out[0]) not in INTEGERS or x.shape[-1] > INTEGERS[kind_of(out[0])].largest:
+            raise Unsupported(f"an index of type {out[0].dtype}")
         result = np.empty(x.shape[:-1], dtype=object)
         for index in np.ndindex(result.shape):
             best, where = x[index][0], 0
@@ -268,8 +273,8 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "reduce_sum": _reduction(NUMBERWISE["add"], lambda kind: 0.0 if kind == "f" else 0),
     "reduce_max": _reduction(NUMBERWISE["max"], lambda kind: -math.inf if kind == "f" else None),
     "reduce_min": _reduction(NUMBERWISE["min"], lambda kind: math.inf if kind == "f" else None),
-    "reduce_and": _reduction(NUMBERWISE["and"], lambda kind: True),
-    "reduce_or": _reduction(NUMBERWISE["or"], lambda kind: False),
+    "reduce_and": _reduction(NUMBERWISE["and"], lambda kind: kind == "b" or wrapped(-1, kind)),
+    "reduce_or": _reduction(NUMBERWISE["or"], lambda kind: 0 if kind != "b" else False),
     "argmax": _first("gt"),
     "argmin": _first("lt"),
     "cumsum": _cumulative,

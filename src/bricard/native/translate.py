@@ -13,9 +13,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from bricard.native.algebra import ALGEBRA
 from bricard.native.code import Code, Unsupported, known
 from bricard.native.indices import INDICES
-from bricard.native.numbers import NUMBERWISE, UNCHANGED, kind_of
+from bricard.native.kinds import INTEGERS, kind_of
+from bricard.native.numbers import NUMBERWISE, UNCHANGED
 from bricard.native.shapes import SHAPES, elementwise
-from bricard.native.values import Memory, Values
+from bricard.native.stop import TARGET
+from bricard.native.values import Memory, Values, single
 
 ARRAYWISE = SHAPES | INDICES | ALGEBRA
 CALLS = (
@@ -78,10 +80,14 @@ class Translation:
             return args
         if name in NUMBERWISE or name in ARRAYWISE:
             kinds = [kind_of(v.aval) for v in equation.invars]
+            for aval in out:
+                kind_of(aval)
             if name in ARRAYWISE:
                 return ARRAYWISE[name](self.values, params, args, kinds, out)
             operation = NUMBERWISE[name](self.code, params, kinds)
             return [elementwise(self.values, operation, out[0].shape, kind_of(out[0]), args, kinds)]
+        if name == "ffi_call" and params["target_name"] == TARGET:
+            return [single(self._stop_requested())]
         if name == "while":
             return self._while(params, args, out)
         if name == "scan":
@@ -94,6 +100,13 @@ class Translation:
             if isinstance(inside, Jaxpr):
                 return self.run(inside, [], args)
         raise Unsupported(f"the operation {name}")
+
+    def _stop_requested(self) -> str:
+        """Whether someone outside asks for the end, or a guard has made the run worthless."""
+        code = self.code
+        outside = code.make("load volatile i64, ptr {}", code.parameter("%stop"), kinds="p", fixed=True)
+        alarm = code.make("load i64, ptr {}", code.parameter("%memory"), kinds="p", fixed=True)
+        return code.compare("ne", "i", code.bitwise("or", outside, alarm, "i"), 0)
 
     def _closed(self, closed: Any, inputs: Sequence[Any]) -> list[Any]:
         return self.run(closed.jaxpr, [constants(c) for c in closed.consts], inputs)
@@ -201,7 +214,7 @@ class Translation:
             return lambda: self._numbers(self._closed(closed, inputs))
 
         code = self.code
-        chosen = code.compare("ne", "i", chosen, 0)  # an index; what comes from a bit is found again as one
+        chosen = code.compare("gt", "i", chosen, 0)  # an index; what comes from a bit is found again as one
         types = "".join(k * aval.size for k, aval in zip(kinds, out, strict=True))
         with held(inputs):  # one way must not change them for the other
             found = code.branch(chosen, types, [way(w) for w in ways])
@@ -245,7 +258,7 @@ def constants(x: Any) -> Any:
     """An array of numbers that are known."""
     x = np.asarray(x)
     kind = kind_of(x)
-    convert = {"f": float, "i": int, "b": bool}[kind]
+    convert = int if kind in INTEGERS else float if kind == "f" else bool
     result = np.empty(x.shape, dtype=object)
     for index in np.ndindex(x.shape):
         result[index] = convert(x[index])

@@ -98,8 +98,8 @@ class Values:
             def step(i: Any) -> list[Any]:
                 index, rest = [], i
                 for length in reversed(x.shape):
-                    index.insert(0, code.divided("srem", rest, length))
-                    rest = code.divided("sdiv", rest, length)
+                    index.insert(0, code.divided("rem", rest, length))
+                    rest = code.divided("div", rest, length)
                 code.store(to.base, i, to.kind, x.at(index))
                 return [code.int_op("add", i, 1)]
 
