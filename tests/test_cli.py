@@ -381,3 +381,28 @@ class TestChart:
         result = CliRunner().invoke(app, ["chart", *arguments])
         assert result.exit_code == BAD_USAGE
         assert message in " ".join(result.output.split())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_an_interrupted_run_is_written(tmp_path):
+    """Ctrl-C while the compiled run goes on: what there is of it is kept, and the exit code says so."""
+    output = tmp_path / "run.npz"
+    code = (
+        "import os, signal, sys, threading, time\n"
+        "from bricard.native.stop import FLAG\n"
+        "def interrupt():\n"
+        "    running = 0\n"
+        "    while running < 30:\n"
+        "        time.sleep(0.01)\n"
+        "        running = running + 1 if FLAG[1] else 0\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=interrupt, daemon=True).start()\n"
+        "from bricard.cli import main\n"
+        f"sys.argv = ['bricard', 'run', 'pendulum-xy', '--t-end', '30000', '-o', {str(output)!r}]\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted at t = " in done.stderr
+    assert str(output) in done.stderr
+    assert output.exists()

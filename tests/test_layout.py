@@ -11,6 +11,7 @@ ORDER = (
     "errors",
     "files",
     "native",
+    "interrupt",
     "tracing",
     "rounding",
     "lapack",

@@ -56,6 +56,14 @@ class SimulationError(BricardError):
         super().__init__(message)
 
 
+class SimulationInterrupted(KeyboardInterrupt):
+    """A run that was stopped by Ctrl-C. `trajectory` is what there is of it, until `t` (s)."""
+
+    def __init__(self, message: str, trajectory: Trajectory, t: float):
+        self.trajectory, self.t = trajectory, t
+        super().__init__(message)
+
+
 def _listed(subject: str, problems: Sequence[str]) -> str:
     if len(problems) == 1:
         return f"{subject}: {problems[0]}"

@@ -11,7 +11,16 @@ from rich.text import Text
 from bricard.cli.app import Coordinates, Debug, Duration, Method, Model, Set, Tolerance, app, start
 from bricard.cli.kinds import in_coordinates
 from bricard.cli.models import assignments, load_model, numbers, route
-from bricard.cli.terminal import FAILED, Usage, complain, errors_in_two_lines, in_background, show, show_row
+from bricard.cli.terminal import (
+    FAILED,
+    INTERRUPTED,
+    Usage,
+    complain,
+    errors_in_two_lines,
+    in_background,
+    show,
+    show_row,
+)
 
 if TYPE_CHECKING:
     from bricard.gallery import Example
@@ -57,20 +66,22 @@ def run(
         if method is not None:
             options["method"] = route(method)
         example = in_coordinates(load_model(model, changes), coordinates)
-        trajectory = _simulate(example, options, progress)
+        trajectory, interrupted = _simulate(example, options, progress)
         summary, page = in_background(lambda: _told(trajectory, example, options, output), "computing what follows")
         if output is not None:
             _write(trajectory, output, page)
         _report(summary, output)
     if summary.failed:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(INTERRUPTED if interrupted else FAILED)
 
 
 # -- steps of a run ----------------------------------------------------------------------------------------------------
 
 
-def _simulate(example: Example, options: dict[str, Any], progress: bool) -> Trajectory:
-    from bricard.errors import AssemblyError
+def _simulate(example: Example, options: dict[str, Any], progress: bool) -> tuple[Trajectory, bool]:
+    """The run, or what there is of it, and whether it was interrupted."""
+    from bricard.errors import AssemblyError, SimulationInterrupted
+    from bricard.interrupt import request_stop
     from bricard.simulate import assemble
 
     done = [0.0]
@@ -91,7 +102,10 @@ def _simulate(example: Example, options: dict[str, Any], progress: bool) -> Traj
     def stage() -> str:
         return f"integrating, {100 * done[0]:.0f} %" if done[0] else "compiling and integrating"
 
-    return in_background(work, stage)
+    try:
+        return in_background(work, stage, request_stop), False
+    except SimulationInterrupted as stop:
+        return stop.trajectory, True
 
 
 def _meter(done: list[float]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -16,6 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 T = TypeVar("T")
+
+PATIENCE = 5.0
+"""How long (s) the command waits for work that was asked to end."""
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: a run that did not reach its end, arguments that cannot be right, Ctrl-C."""
@@ -75,8 +79,13 @@ def complain(problem: str, advice: str) -> None:
     console.print(Text(advice), soft_wrap=True)
 
 
-def in_background(work: Callable[[], T], stage: str | Callable[[], str]) -> T:
-    """Do the work in a thread, and show what goes on: compiled code in the main thread would not hear Ctrl-C."""
+def in_background(
+    work: Callable[[], T], stage: str | Callable[[], str], on_interrupt: Callable[[], bool] | None = None
+) -> T:
+    """Do the work in a thread, and show what goes on: compiled code in the main thread would not hear Ctrl-C.
+
+    `on_interrupt` asks the work to end early and says whether it will; if not, or at a second Ctrl-C, the command ends.
+    """
     outcome: list[Any] = []
 
     def keep() -> None:
@@ -84,7 +93,9 @@ def in_background(work: Callable[[], T], stage: str | Callable[[], str]) -> T:
             outcome.append((work(), None))
         except BaseException as error:
             outcome.append((None, error))
+        finished.set()
 
+    finished = threading.Event()  # an interrupted `Thread.join` would take the thread for dead
     usual = threading.stack_size(64 * 1024 * 1024)  # the compiler recurses deeply; some systems give threads little
     thread = threading.Thread(target=keep, daemon=True)
     began = time.monotonic()
@@ -92,10 +103,21 @@ def in_background(work: Callable[[], T], stage: str | Callable[[], str]) -> T:
         with Console(stderr=True).status("") as status:
             thread.start()
             threading.stack_size(usual)
-            while thread.is_alive():
-                thread.join(0.1)
-                doing = stage if isinstance(stage, str) else stage()
-                status.update(Text(f"{doing} · {time.monotonic() - began:.0f} s"))
+
+            def watch(until: float = math.inf) -> None:
+                while not finished.is_set() and time.monotonic() < until:
+                    finished.wait(0.1)
+                    doing = stage if isinstance(stage, str) else stage()
+                    status.update(Text(f"{doing} · {time.monotonic() - began:.0f} s"))
+
+            try:
+                watch()
+            except KeyboardInterrupt:
+                if on_interrupt is None or not on_interrupt():
+                    raise
+                watch(time.monotonic() + PATIENCE)
+                if not finished.is_set():
+                    raise
     except KeyboardInterrupt:
         # Not by way of Python's own end: it would wait for the thread, or pull the ground from under it.
         complain("interrupted", "Nothing was written.")

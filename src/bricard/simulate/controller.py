@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError
@@ -154,3 +156,27 @@ def make_controller(system: System, u: Any, controller: Any, subject: str = "sim
             subject, [f"`{name}` returns shape {shape}, but {type(system).__name__} has {system.nu} inputs"]
         )
     return made
+
+
+def may_hide_values(controller: Controller) -> bool:
+    """Whether it holds a function that may carry traced values out of sight."""
+    functions = remembered(controller, "functions", lambda: [x for x in jax.tree.leaves(controller) if callable(x)])
+    return any(_hides(f) for f in functions)
+
+
+def _hides(thing: Any, depth: int = 3) -> bool:
+    """Whether traced values may be inside: not in numbers and arrays, nor in functions that close over such only."""
+    if thing is None or isinstance(thing, (bool, int, float, str, np.ndarray, np.generic)):
+        return False
+    if isinstance(thing, jax.Array):
+        return isinstance(thing, Tracer)
+    if isinstance(thing, types.FunctionType) and depth:
+        inside = [cell.cell_contents for cell in thing.__closure__ or () if cell != _EMPTY]
+        return any(_hides(x, depth - 1) for x in (*inside, *(thing.__defaults__ or ())))
+    if isinstance(thing, (tuple, list, dict, eqx.Module)) and depth:
+        return any(_hides(x, depth - 1) for x in jax.tree.leaves(thing))
+    return getattr(thing, "__closure__", True) is not None
+
+
+_EMPTY = types.CellType()
+"""Of a variable that has no value yet."""

@@ -12,10 +12,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from bricard.native.stop import stop_requested
 from bricard.simulate.steps import Steps
+from bricard.tracing import for_llvm
 
 NEARLY = 1.01
 """A step ends at a stop that is up to this many of its lengths away, so as not to leave a very short one to do."""
+
+
+UNASKED = 16
+"""Programs by XLA ask once in so many steps whether they are to stop."""
 
 
 class Run(NamedTuple):
@@ -59,11 +65,12 @@ def go_forward(
     steps: Steps,
     first: Float[Array, ""],
     max_steps: int,
+    stoppable: bool = False,
 ) -> Run:
     """From `y` at the first of `times` (s) to the last, saving at each; the first step that is tried is `first` (s).
 
     Steps end at `times`; if `stops` are given, at these, which `times` are among. `term`, `solver`, `args` are those
-    of `diffrax.diffeqsolve`.
+    of `diffrax.diffeqsolve`. `stoppable`: end early if asked to (`stop_requested`).
     """
     good: Any = diffrax.RESULTS.successful
     control = steps.adaptive()
@@ -87,6 +94,9 @@ def go_forward(
 
     def on(loop: _Loop) -> Bool[Array, ""]:
         return (loop.t < end) & (loop.taken < max_steps) & (loop.result == good)
+
+    def on_unless_stopped(loop: _Loop) -> Bool[Array, ""]:
+        return on(loop) & ~stop_requested(loop.taken)
 
     def one_step(loop: _Loop) -> _Loop:
         stop = stops[loop.next]
@@ -115,7 +125,14 @@ def go_forward(
             result=diffrax.RESULTS.where(keep & (solved != good), solved, controlled),
         )
 
-    last = jax.lax.while_loop(on, one_step, start)
+    def several_steps(loop: _Loop) -> _Loop:
+        until = loop.taken + UNASKED
+        return jax.lax.while_loop(lambda loop: on(loop) & (loop.taken < until), one_step, loop)
+
+    if not stoppable:
+        last = jax.lax.while_loop(on, one_step, start)
+    else:  # XLA would not compile a loop that asks as one piece.
+        last = jax.lax.while_loop(on_unless_stopped, one_step if for_llvm() else several_steps, start)
     spent: Any = diffrax.RESULTS.max_steps_reached
     reached = times <= last.t
     return Run(

@@ -167,8 +167,12 @@ def integrate(
     max_steps: int,
     progress: diffrax.AbstractProgressMeter,
     adjoint: diffrax.AbstractAdjoint,
+    stoppable: bool,
 ) -> Integration:
-    """Integrate from `times[0]` to `times[-1]`, saving at `times`; steps that adapt end there, and at `stops`."""
+    """Integrate from `times[0]` to `times[-1]`, saving at `times`; steps that adapt end there, and at `stops`.
+
+    `stoppable`: it ends early, as one that failed, if asked to (`bricard.interrupt`).
+    """
     forward = steps.adapt and isinstance(adjoint, diffrax.ForwardMode) and isinstance(progress, diffrax.NoProgressMeter)
     if for_llvm() and not forward:
         raise Unsupported("diffeqsolve, which calls back into Python")
@@ -177,9 +181,9 @@ def integrate(
     setting = setting.ready(times[0], y0)
 
     term: Any = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
-    wrapped = ProjectedSolver(solver, saves_ends=steps.adapt)
+    wrapped = ProjectedSolver(solver, saves_ends=steps.adapt, stoppable=stoppable and not forward)
     if forward:
-        run = go_forward(term, wrapped, y0, setting, times, stops, steps, dt, max_steps)
+        run = go_forward(term, wrapped, y0, setting, times, stops, steps, dt, max_steps, stoppable)
         finished = run.result == diffrax.RESULTS.successful
         return Integration(run.t, run.states, run.last_t, run.last, run.result, finished, run.stats)
     solution = diffrax.diffeqsolve(

@@ -24,10 +24,11 @@ from bricard.equations.rank import rank
 from bricard.equations.route import Route
 from bricard.equations.scaled import ScaledMatrices, scaled_matrices
 from bricard.equations.sparse import Structure, find_structure, missed
-from bricard.errors import AssemblyError, ModelError, SimulationError, is_concrete
+from bricard.errors import AssemblyError, ModelError, SimulationError, SimulationInterrupted, is_concrete
+from bricard.interrupt import stoppable
 from bricard.simulate.assemble import residuals
 from bricard.simulate.contact import Unilateral, checked_contacts
-from bricard.simulate.controller import Controller, make_controller
+from bricard.simulate.controller import Controller, make_controller, may_hide_values
 from bricard.simulate.events import integrate_with_contacts
 from bricard.simulate.hoist import hoist
 from bricard.simulate.integrate import Integration, Start, integrate
@@ -51,6 +52,8 @@ COPIES = 4
 
 START_TOLERANCE = 1e-6
 """A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
+FEW_STEPS = 20_000
+"""Runs of up to so many steps of equal length `dt` are short, and are not interrupted on their way."""
 ROUNDING = 1e-14
 """A start that misses them by less, as a part of its coordinates or velocities, is taken as it is."""
 
@@ -105,8 +108,8 @@ def simulate(
     known, seen = can_be_looked_at(system, q, v, times), can_be_looked_at(controller)
     if adjoint is None:
         # Values that can be looked at are not being differentiated; loops that only run forward compile faster.
-        hides = remembered(controller, "may hide values", lambda: _may_hide_values(controller))
-        adjoint = FORWARD if known and seen and not hides else diffrax.RecursiveCheckpointAdjoint()
+        forward = known and seen and not may_hide_values(controller)
+        adjoint = FORWARD if forward else diffrax.RecursiveCheckpointAdjoint()
     stops: Any = None
     if isinstance(controller, Sampled):
         samples, times = controller.times(times)
@@ -131,7 +134,7 @@ def simulate(
         "dt": _numbers(1e-4 * span if dt is None else dt),
         "max_steps": max_steps,
     }
-    modes, events, failure = None, (), None
+    modes, events, failure, interrupted = None, (), None, False
     if touching:
         times, stops, how["dt"] = jax.tree.map(jnp.asarray, (times, stops, how["dt"]))
         run, modes, events, failure = integrate_with_contacts(
@@ -139,9 +142,7 @@ def simulate(
         )
     else:
         how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
-        run = integrate(system, start(structure), times, structure=structure, **how)
-        if structure is not None and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
-            run = integrate(system, start(None), times, structure=None, **how)
+        run, interrupted = _integrated(known and seen, system, start, structure, times, how)
     t, states = jax.tree.map(jnp.asarray, (run.t, run.states))  # they may be NumPy's
     trajectory = Trajectory(
         system=system,
@@ -163,14 +164,33 @@ def simulate(
             **({"rtol": f"{rtol}", "atol": f"{atol}"} if dt is None else {"dt": f"{dt}"}),
         },
     )
-    if isinstance(run.finished, Tracer) or bool(run.finished):
+    if not interrupted and (isinstance(run.finished, Tracer) or bool(run.finished)):
         return trajectory
     run = jax.tree.map(jnp.asarray, run)
-    reason = failure or _reason(system, method, controller, run)
+    interruption = f"interrupted at t = {float(run.last_t):.6g} s" if interrupted else None
+    reason = interruption or failure or _reason(system, method, controller, run)
     trajectory = dataclasses.replace(_what_there_is(trajectory, run), failure=reason)
+    if interrupted:
+        raise SimulationInterrupted(f"{name}: {reason}", trajectory, float(run.last_t))
     if throw:
         raise SimulationError(f"{name}: {reason}", trajectory=trajectory, t=float(run.last_t))
     return trajectory
+
+
+def _integrated(
+    concrete: bool, system: System, start: Callable[[Structure | None], Start], structure: Any, times: Any, how: Any
+) -> tuple[Integration, bool]:
+    """The run, and whether it was interrupted; if the structure of a large system missed something, without it."""
+    if not concrete:
+        return integrate(system, start(structure), times, structure=structure, stoppable=False, **how), False
+    # XLA does not compile a loop of diffrax that asks whether to stop as one piece.
+    how = how | {"stoppable": how["steps"].adapt or bool(times[-1] - times[0] > FEW_STEPS * how["dt"])}
+    with stoppable() as stop:
+        run = jax.block_until_ready(integrate(system, start(structure), times, structure=structure, **how))
+        unsure = structure is not None and not stop.requested
+        if unsure and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
+            run = jax.block_until_ready(integrate(system, start(None), times, structure=None, **how))
+    return run, stop.requested
 
 
 def _state(system: System, q: VectorLike, v: VectorLike) -> tuple[Numbers, Numbers]:
@@ -345,12 +365,6 @@ def _prepared(solver: Any, short: bool, adjoint: Any, rtol: Any, atol: Any) -> A
             lambda s: s.root_finder, prepared, finder(rtol=rtol, atol=atol, linear_solver=DenseSolver())
         )
     return prepared
-
-
-def _may_hide_values(controller: Controller) -> bool:
-    """Whether it holds a function that may carry values out of sight, as closures and methods do."""
-    functions = [x for x in jax.tree.leaves(controller) if callable(x)]
-    return any(getattr(f, "__closure__", True) is not None for f in functions)
 
 
 def _check_step_fits(name: str, controller: Sampled, dt: Any) -> None:

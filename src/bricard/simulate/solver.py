@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.native.stop import stop_requested
 from bricard.simulate.sampling import Sampled
 from bricard.simulate.stabilize import Project
 
@@ -20,6 +21,8 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
     solver: diffrax.AbstractSolver  # pyright: ignore[reportIncompatibleVariableOverride]
     saves_ends: bool = eqx.field(static=True, default=True)
     """Whether states are saved at the ends of steps only: they are on the constraints, what is interpolated is not."""
+    stoppable: bool = eqx.field(static=True, default=False)
+    """Whether a step fails if the run is asked to stop."""
 
     @property
     def term_structure(self):  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -67,6 +70,8 @@ class ProjectedSolver(diffrax.AbstractWrappedSolver):
         if error is not None:
             error = jax.tree.map(lambda e: jnp.where(finite, e, jnp.inf), error)
         failed: Any = diffrax.RESULTS.nonlinear_divergence
+        if self.stoppable:
+            finite &= ~stop_requested(t0)
         result = diffrax.RESULTS.where(finite, result, failed)
         return y1, error, dense, state, result
 

@@ -1,0 +1,130 @@
+"""Ctrl-C during a run, by a real signal to a process: it ends soon, and what was computed is kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import bricard as br
+from bricard.errors import SimulationInterrupted
+from bricard.interrupt import request_stop, stoppable
+from bricard.native.stop import FLAG
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+
+LONG = 60.0
+"""A process that has not answered for so long (s) will not."""
+
+SCRIPT = """
+import threading, time
+import jax.numpy as jnp
+import bricard as br
+from bricard.errors import SimulationInterrupted
+from bricard.native.stop import FLAG
+
+class Pendulum(br.System):
+    coordinates = ("x", "y")
+    def kinetic_energy(self, q, v, t):
+        return 0.5 * v @ v
+    def potential_energy(self, q, t):
+        return 9.81 * q[1]
+    def constraints(self, q, t):
+        return jnp.array([q @ q - 1.0])
+
+settings = {settings}
+system = Pendulum()
+start = ([1.0, 0.0], [0.0, 0.0])
+
+def tell():  # once a compiled program has been running for a while
+    running = 0
+    while running < 30:
+        time.sleep(0.01)
+        running = running + 1 if FLAG[1] else 0
+    print("ready", flush=True)
+
+threading.Thread(target=tell, daemon=True).start()
+try:
+    br.simulate(system, *start, {t_end}, **(settings | {{"save": {save}, "max_steps": 10**9}}))
+    print("finished")
+except SimulationInterrupted as stop:
+    run = stop.trajectory
+    assert isinstance(stop, KeyboardInterrupt)
+    assert run.failure == f"interrupted at t = {{stop.t:.6g}} s", run.failure
+    assert 0.0 < stop.t < {t_end} and float(run.t[-1]) == stop.t
+    assert bool(jnp.all(jnp.isfinite(run.q))) and float(jnp.max(jnp.abs(run.constraint_error.max()))) < 1e-6
+    print("kept", run.t.shape[0], stop.t, flush=True)
+short = br.simulate(system, *start, 0.01, save=2)  # nothing is left of it
+print("again", short.succeeded, flush=True)
+"""
+
+CASES = {
+    "LLVM": ({}, "1e6", 5, "1"),
+    "LLVM, many saved": ({}, "1e6", 2000, "1"),
+    "LLVM, sampled": ({"controller": "br.control.Sampled(lambda t, q, v: jnp.zeros(0), 1.0)"}, "4e5", 5, "1"),
+    "XLA": ({}, "1e6", 5, "0"),
+    "XLA, equal steps": ({"dt": "1e-2"}, "1e6", 5, "0"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ctrl_c_ends_a_run_and_keeps_it(case, tmp_path):
+    settings, t_end, save, native = CASES[case]
+    written = "{" + ", ".join(f'"{name}": {value}' for name, value in settings.items()) + "}"
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT.format(settings=written, t_end=t_end, save=save))
+    environment = os.environ | {"BRICARD_NATIVE": native}
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            told, _ = process.communicate(timeout=LONG)
+        finally:
+            process.kill()
+    assert told.startswith("kept"), told
+    kept, again = told.splitlines()
+    assert int(kept.split()[1]) >= 2
+    assert again == "again True"
+    assert process.returncode == 0
+
+
+def test_a_stop_from_another_thread_ends_the_run():
+    import threading
+
+    example = br.gallery.load("pendulum-xy")
+    example.simulate(t_end=0.1, save=3)
+
+    def stop():
+        while not FLAG[1]:  # until a compiled program runs
+            time.sleep(0.01)
+        time.sleep(0.05)
+        request_stop()
+
+    threading.Thread(target=stop, daemon=True).start()
+    with pytest.raises(SimulationInterrupted, match="interrupted at t = ") as caught:
+        example.simulate(t_end=1e6, save=3, max_steps=10**9)
+    assert 0.0 < caught.value.t < 1e6
+    assert caught.value.trajectory.t.shape == (2,)
+    assert example.simulate(t_end=0.1, save=3).succeeded
+
+
+def test_a_request_without_a_run_changes_nothing():
+    request_stop()
+    assert not FLAG.any()
+    before = signal.getsignal(signal.SIGINT)
+    with stoppable() as stop:
+        pass
+    assert not stop.requested
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_while_python_works_is_the_usual_one():
+    with pytest.raises(KeyboardInterrupt) as caught, stoppable():
+        signal.raise_signal(signal.SIGINT)
+    assert not isinstance(caught.value, SimulationInterrupted)
+    assert not FLAG.any()
