@@ -10,8 +10,6 @@ import bricard as br
 from bricard.gallery.compass_walker import Walker, limit_cycle
 from bricard.gallery.rocking_block import rocking_block
 
-pytestmark = pytest.mark.slow  # compiles for minutes
-
 
 def impacts(run):
     return [e for e in run.events if e.kind == "impact"]
@@ -91,6 +89,7 @@ def without_mass(of, gaits):
     return sum(w * of(gaits[m]) for w, m in zip(weights, masses, strict=True))
 
 
+@pytest.mark.slow
 def test_gait_with_feet_of_a_thousandth(gaits):
     """The root printed in P. A. Bhounsule's passivewalker.m (2009): M = 1000, m = 1, slope 0.009."""
     angle, rate, swing = gaits[1e-3].state
@@ -98,6 +97,7 @@ def test_gait_with_feet_of_a_thousandth(gaits):
     np.testing.assert_allclose([angle, rate, rate - swing], published, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_gait_of_the_simplest_walker(gaits):
     """Garcia and others 1998 (program of the paper): the long gait at slope 0.009."""
     state = without_mass(lambda g: g.state, gaits)
@@ -128,6 +128,7 @@ def massless_stride(state):
     return np.array([-theta, np.cos(2 * theta) * dtheta]), period
 
 
+@pytest.mark.slow
 def test_stability_of_the_simplest_walker(gaits):
     """Multipliers of P. A. Bhounsule, Numerical accuracy of two benchmark models of walking (2014), and SciPy's.
 
@@ -144,6 +145,7 @@ def test_stability_of_the_simplest_walker(gaits):
     np.testing.assert_allclose(pair, np.sort_complex(np.linalg.eigvals(slope)), rtol=0, atol=2e-7)
 
 
+@pytest.mark.slow
 def test_step_period_of_the_simplest_walker(gaits):
     after, period = massless_stride([0.20031090049483, -0.19983247291764])
     np.testing.assert_allclose(after, [0.20031090049483, -0.19983247291764], rtol=0, atol=1e-9)

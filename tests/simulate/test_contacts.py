@@ -1,5 +1,9 @@
 """Runs with contacts, against closed forms."""
 
+import os
+import signal
+import threading
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,10 +12,9 @@ import pytest
 from scipy.special import ellipk
 
 import bricard as br
-from bricard.errors import ModelError, SimulationError
+from bricard.errors import ModelError, SimulationError, SimulationInterrupted
 from bricard.gallery.bouncing_ball import Ball, bouncing_ball, floor_gap
-
-pytestmark = pytest.mark.slow  # compiles for minutes
+from bricard.simulate import events
 
 G = 9.81
 
@@ -68,6 +71,51 @@ def test_full_restitution_loses_nothing():
     np.testing.assert_allclose(run.energy.total, G, rtol=0, atol=1e-10)
 
 
+def test_progress_is_one_bar_over_all_bounces(capsys):
+    example = bouncing_ball(restitution=0.8)
+    run = example.simulate(save=101, progress=True)
+    jax.effects_barrier()
+    shown = [float(line.rstrip("%")) for line in capsys.readouterr().out.splitlines()]
+    assert len(kinds(run, "impact")) > 20
+    assert shown == sorted(shown)
+    assert shown[0] == 0.0
+    assert shown[-1] == 100.0
+    assert shown.count(0.0) == shown.count(100.0) == 1
+    assert len(shown) > 5
+
+
+def test_an_interrupted_run_keeps_what_it_has(monkeypatch):
+    """Ctrl-C between two segments, after three bounces."""
+    handle, calls = events._Run.handle, []
+
+    def interrupted(self, progress):
+        calls.append(float(progress.t))
+        if len(calls) == 5:  # the start, three bounces, and the fourth
+            raise KeyboardInterrupt
+        return handle(self, progress)
+
+    monkeypatch.setattr(events._Run, "handle", interrupted)
+    with pytest.raises(SimulationInterrupted, match=r"Ball: interrupted at t = ") as caught:
+        bouncing_ball(restitution=0.8).simulate(save=101)
+    run = caught.value.trajectory
+    assert caught.value.t == calls[-1] == float(run.t[-1])
+    assert len(run.events) == 3
+    assert run.status.startswith("interrupted")
+    assert np.all(np.isfinite(run.q))
+    assert float(np.min(run.q)) > -1e-9
+    assert np.all(np.isfinite(run.contact_force))
+
+
+def test_ctrl_c_stops_a_long_run(bounces):
+    """A ball that would bounce for a day; its program is compiled already."""
+    timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(SimulationInterrupted) as caught:
+        bouncing_ball(restitution=1.0).simulate(t_end=86400.0, save=101, max_events=10**9)
+    assert 0.0 < caught.value.t < 86400.0
+    assert len(caught.value.trajectory.events) > 0
+
+
 def test_no_restitution_stays_down_at_once():
     run = bouncing_ball(restitution=0.0).simulate(save=101)
     assert [e.kind for e in run.events] == ["impact"]
@@ -115,6 +163,7 @@ class Disc(eqx.Module):
         return jnp.sqrt(q @ q) - self.radius
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1e-3, 1e-6, 1e-9, -1e-9])
 def test_grazing_contacts_are_not_missed(depth):
     """A free flight is one large step; it touches the disc for a small part of it."""
@@ -235,6 +284,7 @@ def beside(q, t):
     return q[0]
 
 
+@pytest.mark.slow
 def test_a_pendulum_in_cartesian_coordinates_against_a_wall():
     """Its own constraint holds through the impacts, which come at quarter periods of ever smaller swings."""
     system = br.gallery.load("pendulum-xy").system
@@ -305,6 +355,7 @@ def walls(restitution):
     return [br.Unilateral(Wall(s), restitution=restitution, name=n) for n, s in sides]
 
 
+@pytest.mark.slow
 def test_what_is_squeezed_or_bounces_for_ever_stops_with_the_run_so_far():
     run = br.simulate(Cart(), [0.3], [1.0], 1.0, contacts=walls(1.0), max_events=30, save=11, throw=False)
     assert "infinitely many impacts" in run.status

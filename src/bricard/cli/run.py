@@ -174,6 +174,8 @@ def _report(summary: Summary, output: Path | None) -> None:
     show_row("constraint error", f"{summary.constraint_error:.3g}")
     show_row("singular", summary.singular_words)
     show_row("mobility", summary.mobility)
+    if summary.contact_words:
+        show_row("contact forces", summary.contact_words)
     if output is not None:
         show_row("written to", str(output))
     if summary.failed:

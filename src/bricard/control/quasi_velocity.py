@@ -202,7 +202,7 @@ class QuasiVelocityTracking(Controller):
     def _across(self, frame: Frame, rows: Float[Array, "m n"], target: Float[Array, " m"]) -> Vector:
         """`V₁ᵀWᵀv̇` of accelerations with `A v̇ = b`."""
         bound = frame.turn[:, : self._bound]
-        matrix = rows @ solve_triangular(frame.root, bound, lower=True, trans=1)
+        matrix = rows @ solve_triangular(frame.root, bound, trans=1)
         sizes = jnp.sqrt(jnp.sum(jax.lax.stop_gradient(matrix) ** 2, axis=1))
         sizes = jnp.where(sizes > 1e-12 * jnp.max(sizes, initial=0.0), sizes, jnp.inf)
         return pinv(matrix / sizes[:, None]) @ (target / sizes)

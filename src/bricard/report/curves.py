@@ -154,11 +154,17 @@ def _reactions(trajectory: Trajectory) -> list[Panel]:
 
 def _contact_forces(trajectory: Trajectory) -> list[Panel]:
     """Normal force and size of the friction of each contact."""
-    force, names = np.asarray(trajectory.contact_force), [contact.name for contact in trajectory.contacts]
-    shown = [_panel("Contact forces, normal", "N", names, force[:, :, 0])]
-    if force.shape[2] > 1:
-        shown.append(_panel("Friction", "N", names, np.linalg.norm(force[:, :, 1:], axis=2)))
-    return shown
+    force, known = np.asarray(trajectory.contact_force), np.asarray(trajectory.contact_determinate)
+    closed = np.any(force != 0.0, axis=2)
+    shown = []
+    for title, sizes, sure in (
+        ("Contact forces, normal", force[:, :, 0], known[:, :, 0]),
+        ("Friction", np.linalg.norm(force[:, :, 1:], axis=2), np.all(known[:, :, 1:], axis=2)),
+    ):
+        doubtful = np.sum(closed & ~sure, axis=0) > 0.5 * np.sum(closed, axis=0)  # most of the time that it is closed
+        curves = [Curve(c.name, sizes[:, i], bool(doubtful[i])) for i, c in enumerate(trajectory.contacts)]
+        shown.append(_doubted(title, "N", curves))
+    return shown if force.shape[2] > 1 else shown[:1]
 
 
 def _doubted(title: str, unit: str, curves: list[Curve]) -> Panel:

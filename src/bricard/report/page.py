@@ -133,6 +133,8 @@ def _header(summary: Summary, source: str) -> str:
         lines.append(_moments("Passed", "singular position", summary.singular.times))
     if summary.impacts:
         lines.append(_moments("Went through", "impact", summary.impacts))
+    if summary.contact_words:
+        lines.append(f'<p class="mobility">Contact forces: {html.escape(summary.contact_words)}</p>')
     return "\n".join(lines)
 
 

@@ -44,11 +44,19 @@ class Summary:
     singular: SingularPositions
     impacts: tuple[float, ...]
     """When contacts hit (s)."""
+    shared_contacts: tuple[str, ...]
+    """Contacts whose forces a rigid model did not determine at some saved time."""
     mobility: str
     """At the start, in words."""
     parameters: dict[str, str]
     settings: dict[str, str]
     versions: dict[str, str]
+
+    @property
+    def contact_words(self) -> str:
+        """Which contact forces are not determined; empty if all are."""
+        names = ", ".join(self.shared_contacts[:8]) + (", …" if len(self.shared_contacts) > 8 else "")
+        return f"statically indeterminate at {names}: the least admissible forces are given" if names else ""
 
     @property
     def singular_words(self) -> str:
@@ -83,11 +91,19 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         constraint_error=largest.constraint_error if largest else np.nan,
         singular=singular_positions(trajectory),
         impacts=tuple(sorted({event.time for event in trajectory.events if event.kind == "impact"})),
+        shared_contacts=_shared(trajectory) if any_states else (),
         mobility=str(mobility(system, np.asarray(trajectory.q)[0], t[0])) if any_states else "",
         parameters=parameters(system),
         settings={k: str(v) for k, v in known.items()},
         versions=versions(),
     )
+
+
+def _shared(trajectory: Trajectory) -> tuple[str, ...]:
+    if not trajectory.contacts:
+        return ()
+    unknown = ~np.all(np.asarray(trajectory.contact_determinate), axis=(0, 2))
+    return tuple(c.name for c, x in zip(trajectory.contacts, unknown, strict=True) if x)
 
 
 def _called(system: System) -> str:

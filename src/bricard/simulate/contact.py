@@ -174,11 +174,21 @@ def joint_limits(system: System, restitution: ArrayLike = 0.0) -> tuple[Unilater
     return tuple(found)
 
 
+def slip_sizes(system: System, contacts: Sequence[Unilateral]) -> list[int]:
+    """Number of slip velocities of each contact."""
+    q, v, t = (jax.ShapeDtypeStruct(s, jnp.float64) for s in ((system.nq,), (system.nv,), ()))
+    return [0 if c.slip is None else jax.eval_shape(c.slip, q, v, t).shape[0] for c in contacts]
+
+
 def slip_size(system: System, contacts: Sequence[Unilateral]) -> int:
     """Largest number of slip velocities of a contact."""
-    q, v, t = (jax.ShapeDtypeStruct(s, jnp.float64) for s in ((system.nq,), (system.nv,), ()))
-    sizes = [jax.eval_shape(c.slip, q, v, t).shape[0] for c in contacts if c.slip is not None]
-    return max(sizes, default=0)
+    return max(slip_sizes(system, contacts), default=0)
+
+
+def existing_rows(system: System, contacts: Sequence[Unilateral]) -> Bool[np.ndarray, "c rows"]:
+    """Which rows (normal, slips) each contact has; all are filled up to the same number."""
+    sizes = np.array(slip_sizes(system, contacts), dtype=int)
+    return np.arange(1 + max(sizes, default=0))[None, :] <= sizes[:, None]
 
 
 def gaps(contacts: Sequence[Unilateral], q: Vector, t: Scalar) -> Float[Array, " c"]:

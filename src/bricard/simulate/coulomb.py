@@ -90,10 +90,13 @@ def contact_impulses(
     best = better(jnp.zeros_like(x), polished(x))  # zero also where the method failed
     start = (best, x, _largest(law(best)), jnp.zeros((), dtype=int))
     x, _, missed, _ = jax.lax.while_loop(lambda s: (s[2] > tolerance) & (s[3] < ROUNDS), round_of, start)
-    x = x.reshape(c, k1)
-    push = jnp.maximum(x[:, 0], 0.0)  # rounding must not leave the cone
-    x = jnp.concatenate([push[:, None], jax.vmap(_in_disc)(x[:, 1:], friction * push)], axis=1)
-    return x, missed / jnp.where(size > 0.0, size, 1.0)
+    return in_cones(x.reshape(c, k1), friction), missed / jnp.where(size > 0.0, size, 1.0)
+
+
+def in_cones(impulses: Impulses, friction: Float[Array, " c"]) -> Impulses:
+    """Impulses without what rounding has left outside the cones of friction."""
+    push = jnp.maximum(impulses[:, 0], 0.0)
+    return jnp.concatenate([push[:, None], jax.vmap(_in_disc)(impulses[:, 1:], friction * push)], axis=1)
 
 
 def _polygonal(

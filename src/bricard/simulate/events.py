@@ -19,9 +19,9 @@ from bricard.errors import ModelError
 from bricard.simulate.contact import MAX_FRICTION, Unilateral, gaps, slip_size
 from bricard.simulate.controller import Controller
 from bricard.simulate.impact import LAW_TOLERANCE, contact_impact
-from bricard.simulate.integrate import Integration, Setting, State
-from bricard.simulate.segment import CLOSING_SPEED, GRIP, PUSH, Progress, advance
-from bricard.simulate.settle import SLIP_SPEED, Settled, settle
+from bricard.simulate.integrate import Integration, Setting, State, vector_field
+from bricard.simulate.segment import CLOSING_SPEED, GRIP, HOLD, KINDS, PUSH, Progress, advance
+from bricard.simulate.settle import Settled, settle
 from bricard.simulate.stabilize import Stabilization
 from bricard.simulate.steps import Steps
 from bricard.simulate.touching import Modes, Touching
@@ -33,6 +33,8 @@ TOUCH = 1e-9
 """Gaps below this (m, rad) are closed."""
 CHATTER = 1e-6
 """A contact whose next flight is shorter than this fraction of the run comes to rest; those left are summed up."""
+AHEAD = np.geomspace(1e-9, 1e-4, 6)
+"""Where redundant contacts cannot go on as they are, the laws decide by their forces this part of the run later."""
 STALLED = 50
 """So many events without time going on mean that the contacts find no way to go on."""
 
@@ -50,6 +52,8 @@ class ContactEvent:
     """Normal impulse, then tangential ones (N s), of an impact."""
     energy_lost: float = 0.0
     """Kinetic energy (J) lost in an impact at this contact."""
+    determinate: bool = True
+    """Whether a rigid model determines the impulse; redundant contacts share theirs, by least norm."""
     q: tuple[float, ...] = dataclasses.field(default=(), repr=False)
     """Coordinates then."""
     v: tuple[float, ...] = dataclasses.field(default=(), repr=False)
@@ -74,6 +78,8 @@ class ContactRun(NamedTuple):
     """At each saved time."""
     events: tuple[ContactEvent, ...]
     failure: str | None
+    interrupted: bool
+    """By Ctrl-C."""
 
 
 class _Stuck(Exception):
@@ -96,45 +102,59 @@ def integrate_with_contacts(
     dt: Float[Array, ""],
     max_steps: int,
     max_events: int,
+    progress: diffrax.AbstractProgressMeter,
 ) -> ContactRun:
-    """Integrate from `times[0]` to `times[-1]`, saving at `times`, through impacts and changes of contact."""
+    """Integrate from `times[0]` to `times[-1]`, saving at `times`, through impacts and changes of contact.
+
+    `progress` shows one bar for the whole run. Ctrl-C ends it within `FEW_STEPS` steps; what there is, is returned.
+    """
     _check_start(system, contacts, q, times[0])
     run = _Run(system, contacts, controller, method, stabilization, float(times[-1] - times[0]))
-    progress, failure = run.begin(q, v, times, dt)
+    at, failure = run.begin(q, v, times, dt)
     modes = jax.tree.map(lambda x: np.zeros((times.shape[0], *x.shape)), run.modes)
-    limit, recent = jnp.asarray(max_steps), []
     _record(modes, run.modes, 0, 1)
-    while failure is None:
-        before = int(progress.reached)
-        progress = advance(run.setting, progress, times, times if stops is None else stops, solver, steps, limit)
-        _record(modes, run.modes, before, int(progress.reached))
-        if not bool(jnp.any(progress.event)):
-            break
-        recent = [*recent, float(progress.t)][-STALLED:]
-        if len(recent) == STALLED and recent[-1] - recent[0] <= 1e-12 * max(1.0, abs(recent[-1])):
-            failure = f"{run.culprit(progress)} can neither stay closed nor be released: its laws contradict each other"
-        elif len(run.events) >= max_events:
-            failure = (
-                f"infinitely many impacts? There were {len(run.events)} events, the last at {run.culprit(progress)}. "
-                "Raise max_events, or lower the restitution"
-            )
-        else:
-            try:
-                progress = run.handle(progress)
-            except _Stuck as error:
-                failure = str(error)
+    limit, recent, interrupted = jnp.asarray(max_steps), [], False
+    meter, show = progress.init(), eqx.filter_jit(progress.step)
+    try:
+        while failure is None:
+            before = int(at.reached)
+            at = advance(run.setting, at, times, times if stops is None else stops, solver, steps, limit)
+            _record(modes, run.modes, before, int(at.reached))
+            if not isinstance(progress, diffrax.NoProgressMeter):
+                meter = show(meter, (at.t - times[0]) / (times[-1] - times[0]))
+            if not bool(jnp.any(at.event)):
+                if bool(at.result == diffrax.RESULTS.successful) and float(at.t) < float(times[-1]):
+                    continue
+                break
+            recent = [*recent, float(at.t)][-STALLED:]
+            if len(recent) == STALLED and recent[-1] - recent[0] <= 1e-12 * max(1.0, abs(recent[-1])):
+                failure = f"{run.culprit(at)} can neither stay closed nor be released: its laws contradict each other"
+            elif len(run.events) >= max_events:
+                failure = (
+                    f"infinitely many impacts? There were {len(run.events)} events, the last at {run.culprit(at)}. "
+                    "Raise max_events, or lower the restitution"
+                )
+            else:
+                try:
+                    at = run.handle(at)
+                except _Stuck as error:
+                    failure = str(error)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        progress.close(meter)
     if failure is not None:
-        failure = f"stopped at t = {float(progress.t):.6g} s: {failure}."
-    reached = jnp.arange(times.shape[0]) < progress.reached
-    states = jax.tree.map(lambda x: jnp.where(reached.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.inf), progress.saved)
-    taken, rejected = int(progress.taken), int(progress.rejected)
+        failure = f"stopped at t = {float(at.t):.6g} s: {failure}."
+    reached = jnp.arange(times.shape[0]) < at.reached
+    states = jax.tree.map(lambda x: jnp.where(reached.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.inf), at.saved)
+    taken, rejected = int(at.taken), int(at.rejected)
     stats = {"num_steps": taken, "num_accepted_steps": taken - rejected, "num_rejected_steps": rejected}
     failed: Any = diffrax.RESULTS.event_occurred
-    result = progress.result if failure is None else failed
+    result = at.result if failure is None else failed
     finished = result == diffrax.RESULTS.successful
     times = jnp.where(reached, times, jnp.inf)
-    integration = Integration(times, states, progress.t, progress.y, result, finished, stats)
-    return ContactRun(integration, jax.tree.map(jnp.asarray, modes), tuple(run.events), failure)
+    integration = Integration(times, states, at.t, at.y, result, finished, stats)
+    return ContactRun(integration, jax.tree.map(jnp.asarray, modes), tuple(run.events), failure, interrupted)
 
 
 def _check_start(system: System, contacts: tuple[Unilateral, ...], q: Vector, t: Array) -> None:
@@ -164,6 +184,15 @@ def _on_contacts(setting: Setting, t: Array, y: State) -> tuple[Setting, State]:
 def _look(system: System, contacts: tuple[Unilateral, ...], t: Array, y: State, controller: Controller):
     able = jnp.stack([c.enabled(y.q, t) for c in contacts])
     return gaps(contacts, y.q, t), able, controller(t, y.q, y.v, y.memory)
+
+
+@eqx.filter_jit
+def _ahead(setting: Setting, t: Array, y: State, ahead: Array) -> tuple[Array, State, Array]:
+    """Time, state and inputs a moment later, as the present modes have it."""
+    rates = vector_field(t, y, setting)
+    later = y._replace(q=y.q + ahead * rates.q, v=y.v + ahead * rates.v)
+    later = setting.project(t + ahead, later)
+    return t + ahead, later, setting.controller(t + ahead, later.q, later.v, later.memory)
 
 
 class _Run:
@@ -197,7 +226,7 @@ class _Run:
         y = y._replace(memory=remember(times[0], y.q, y.v))
         zero = jnp.zeros((), dtype=int)
         saved = jax.tree.map(lambda x: jnp.full((k, *x.shape), jnp.inf, x.dtype), y)
-        nothing = jnp.zeros((c, 4), dtype=bool)
+        nothing = jnp.zeros((c, KINDS), dtype=bool)
         progress = Progress(times[0], y, dt, saved, zero, zero, zero, nothing, diffrax.RESULTS.successful)
         failure = None
         try:
@@ -242,7 +271,8 @@ class _Run:
         y = y._replace(v=hit.v, work=y.work.at[2].add(-hit.energy_lost))
         for i in np.flatnonzero(impulses[:, 0] > 1e-12 * np.max(impulses)).tolist():
             self.hits[i] = [*self.hits[i], float(t)][-3:]
-            self._note(t, y, i, "impact", tuple(float(x) for x in impulses[i]), float(lost[i]))
+            known = bool(np.all(hit.determinate[i]))
+            self._note(t, y, i, "impact", tuple(float(x) for x in impulses[i]), float(lost[i]), known)
         return y
 
     def _rest(self, t: Array, y: State, u: Array, touching: np.ndarray, hit: np.ndarray, event: np.ndarray) -> State:
@@ -254,13 +284,41 @@ class _Run:
         flight = np.where(fall < 0.0, 2.0 * velocity[:, 0] / np.where(fall < 0.0, -fall, 1.0), np.inf)
         resting = touching & ~still & (flight < CHATTER * self.duration)
         if np.any(resting):
-            found = self._settle(y, u, t, still | resting)
-        new = self._modes(found, still | resting, event)
+            # All that touch so slowly come to rest at once: to stop only some would drive others together again.
+            slow = np.max(velocity[resting, 0])
+            still = touching & (velocity[:, 0] <= slow)
+            y = self._stopped(t, y, still, still & (np.linalg.norm(velocity[:, 1:], axis=1) <= slow))
+            found = self._settle(y, u, t, still)
+        new = self._modes(found, still, event)
+        if np.any(event[:, HOLD]) and self._is_present(new):
+            new = self._soon(t, y, still, event)
         for i in np.flatnonzero(resting & (np.asarray(new.closed) > 0.0)).tolist():
             self._note(t, y, i, "rest", later=self._left(i, float(flight[i])))
         self._note_changes(t, y, new)
         self.modes = new
         return self._start(t, y)
+
+    def _stopped(self, t: Array, y: State, closed: np.ndarray, slow: np.ndarray) -> State:
+        """The state in which `closed` contacts neither part nor approach; `slow` ones with friction do not slip."""
+        modes, stuck = self.modes, slow & (self.friction > 0.0)
+        self.modes = Modes(jnp.asarray(closed * 1.0), jnp.asarray(stuck * 1.0), jnp.zeros_like(modes.direction))
+        y = self._start(t, y)
+        self.modes = modes
+        return y
+
+    def _is_present(self, modes: Modes) -> bool:
+        pairs = ((modes.closed, self.modes.closed), (modes.stuck, self.modes.stuck))
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    def _soon(self, t: Array, y: State, candidates: np.ndarray, event: np.ndarray) -> Modes:
+        """The modes a moment later: at the very time when forces cease to be admissible, they still are."""
+        new = self.modes
+        for ahead in AHEAD * self.duration:
+            later, state, u = _ahead(self.setting, t, y, jnp.asarray(ahead))
+            new = self._modes(self._settle(state, u, later, candidates), candidates, event)
+            if not self._is_present(new):
+                break
+        return new
 
     def _left(self, contact: int, flight: float) -> float:
         """Duration of all flights left, each shorter than the last by the same factor."""
@@ -271,23 +329,26 @@ class _Run:
         return flight / (1.0 - ratio) if 0.0 <= ratio < 1.0 else flight
 
     def _modes(self, found: Settled, candidates: np.ndarray, event: np.ndarray) -> Modes:
-        force, velocity = np.asarray(found.force), np.asarray(found.velocity)
-        closed = candidates & (force[:, 0] > 1e-12 * np.max(np.abs(force), initial=0.0))
-        rub, push = force[:, 1:], force[:, 0]
-        sideways = np.linalg.norm(rub, axis=1)
-        speed = np.linalg.norm(velocity[:, 1:], axis=1)
+        force = np.asarray(found.force)
+        push, rub, known = force[:, 0], force[:, 1:], np.asarray(found.determinate)
+        # A contact that need not push stays closed if it can; one that cannot is left.
+        pushes = (push > 1e-12 * np.max(np.abs(force), initial=0.0)) | ~known[:, 0]
+        closed = candidates & np.asarray(found.staying) & pushes
         rough = closed & (self.friction > 0.0)
-        slips = (speed > SLIP_SPEED) | event[:, GRIP] | (sideways > self.friction * push * (1.0 - 1e-9))
-        stuck, sliding = rough & ~slips, rough & slips
+        way = np.asarray(found.direction)
+        at_limit = np.linalg.norm(rub, axis=1) > self.friction * push * (1.0 - 1e-9)
+        begins = rough & (event[:, GRIP] | (at_limit & np.all(known, axis=1))) & ~np.any(way != 0.0, axis=1)
         # The way it slides, or begins to slide: against its friction.
-        way = np.where((speed > SLIP_SPEED)[:, None], velocity[:, 1:], -rub)
+        way = np.where(begins[:, None], -rub, way)
         size = np.linalg.norm(way, axis=1)
-        direction = np.where((sliding & (size > 0.0))[:, None], way / np.where(size > 0.0, size, 1.0)[:, None], 0.0)
+        sliding = rough & (size > 0.0)
+        direction = np.where(sliding[:, None], way / np.where(size > 0.0, size, 1.0)[:, None], 0.0)
+        stuck = rough & ~sliding
         return Modes(*(jnp.asarray(x, dtype=float) for x in (closed, stuck, direction)))
 
-    def _note(self, t: Array, y: State, i: int, kind: str, impulse=(), lost: float = 0.0, later: float = 0.0) -> None:
+    def _note(self, t, y: State, i: int, kind: str, impulse=(), lost=0.0, known: bool = True, later=0.0) -> None:
         q, v = (tuple(float(x) for x in part) for part in (np.asarray(y.q), np.asarray(y.v)))
-        self.events.append(ContactEvent(float(t) + later, self.contacts[i].name, kind, impulse, lost, q, v))
+        self.events.append(ContactEvent(float(t) + later, self.contacts[i].name, kind, impulse, lost, known, q, v))
 
     def _note_changes(self, t: Array, y: State, new: Modes) -> None:
         old = self.modes

@@ -22,11 +22,13 @@ from bricard.simulate.contact import (
     Unilateral,
     checked_contacts,
     coefficient_problems,
+    existing_rows,
     gaps,
     relative_velocity,
     slip_size,
 )
-from bricard.simulate.coulomb import contact_impulses
+from bricard.simulate.coulomb import contact_impulses, in_cones
+from bricard.simulate.distribution import INSIDE, least_admissible, no_cones, pushing_rows, share_load
 from bricard.system import Scalar, System, Vector, VectorLike
 
 TOUCH_TOLERANCE = 1e-6
@@ -45,7 +47,7 @@ class Impact(eqx.Module):
     v: Float[Array, " nv"]
     """Velocity after the impact."""
     impulses: Float[Array, "c rows"]
-    """Impulse along each row (N s, N m s), acting on the system."""
+    """Impulse along each row (N s, N m s), acting on the system; unique where `determinate`, else of least norm."""
     reactions: Float[Array, " m"]
     """Impulses of the system's own constraints, of minimum norm if redundant."""
     matrix: Float[Array, "c rows nv"]
@@ -64,6 +66,8 @@ class Impact(eqx.Module):
     """Contacts that received an impulse and slip after it."""
     residual: Float[Array, ""]
     """How far the laws of impact are missed, relative to the velocities."""
+    determinate: Bool[Array, "c rows"]
+    """Which impulses a rigid model determines; redundant contacts share theirs."""
 
     @property
     def friction_needed(self) -> Float[Array, " c"]:
@@ -162,7 +166,7 @@ class Admissible(NamedTuple):
     def reactions(self, impulse: Vector) -> Float[Array, " m"]:
         """Impulses of the own constraints that make up `impulse` (nv,)."""
         scaled = self.own * self.columns[None, :] / self.rows[:, None]
-        return pinv(scaled.T) @ (impulse * self.columns) / self.rows
+        return least_admissible(scaled.T, impulse * self.columns, self.rows, *no_cones(self.rows.shape[0])).multipliers
 
 
 def _rows(rates: Callable[[Vector], Array], nv: int) -> Array:
@@ -207,8 +211,9 @@ def _bilateral(
     half = matrix @ admissible.directions
     length = lengths(half)
     inverse = pinv(half / length[:, None])
-    stopping = -(inverse.T @ (inverse @ (before / length))) / length
-    impulses = (1.0 + restitution) * stopping
+    stopping = -(inverse @ (before / length))
+    shares = least_admissible(half.T / length[None, :], stopping, length, *no_cones(before.shape[0]))
+    impulses = (1.0 + restitution) * shares.multipliers
     result = _outcome(
         system,
         q,
@@ -222,6 +227,7 @@ def _bilateral(
         sticking=jnp.ones(before.shape, dtype=bool),
         sliding=jnp.zeros(before.shape, dtype=bool),
         residual=jnp.zeros(()),
+        determinate=shares.determinate[:, None],
     )
     size = jnp.max(jnp.abs(before / length), initial=0.0)
     # Not zero only where the constraints contradict what the system's own allow.
@@ -240,6 +246,13 @@ class _Contacts(NamedTuple):
 
     half: Float[Array, "c rows n"]
     friction: Float[Array, " c"]
+    length: Float[Array, " c"]
+    matrix: Float[Array, "c rows nv"]
+    """The rows in units of the model."""
+    admissible: Admissible
+    exists: Bool[np.ndarray, "c rows"]
+    small: Float[Array, ""]
+    """Velocities below this are zero."""
 
     @property
     def inverse_mass(self) -> Float[Array, "c rows c rows"]:
@@ -252,19 +265,54 @@ class _Contacts(NamedTuple):
         """Change of kinetic energy by these impulses, from velocities `w` before."""
         return 0.5 * jnp.sum((w + self.after(w, impulses)) * impulses)
 
-    def blow(self, w: Float[Array, "c rows"], restitution: Float[Array, " c"]) -> tuple[Array, Array]:
-        """Impulses of both phases, and how far they miss their laws."""
+    def blow(self, w: Float[Array, "c rows"], restitution: Float[Array, " c"]) -> tuple[Array, Array, Array]:
+        """Impulses of both phases, how far they miss their laws, and which are unique."""
         first, missed = contact_impulses(self.inverse_mass, w, self.friction)
         stopped = self.after(w, first)
+        first, known = self.distributed(first, stopped, None)
 
-        def rebound(e: Float[Array, " c"]) -> tuple[Array, Array]:
-            return contact_impulses(self.inverse_mass, stopped, self.friction, e * first[:, 0])
+        def rebound(e: Float[Array, " c"]) -> tuple[Array, Array, Array]:
+            again, off = contact_impulses(self.inverse_mass, stopped, self.friction, e * first[:, 0])
+            again, known = self.distributed(again, self.after(stopped, again), e * first[:, 0])
+            return again, off, known
 
         least = jnp.full_like(restitution, jnp.min(restitution))
-        (wanted, safe), off = jax.lax.map(rebound, jnp.stack([restitution, least]))
+        (wanted, safe), off, second = jax.lax.map(rebound, jnp.stack([restitution, least]))
         share = self._share(w, first + safe, first + wanted)
+        known = known & jnp.where(jnp.max(restitution) > 0.0, jnp.all(second, axis=0), True)
         # Impulses between two admissible ones are admissible, the cone of friction being convex.
-        return first + (1.0 - share) * safe + share * wanted, jnp.maximum(missed, jnp.max(off))
+        return first + (1.0 - share) * safe + share * wanted, jnp.maximum(missed, jnp.max(off)), known
+
+    def distributed(
+        self, impulses: Float[Array, "c rows"], after: Float[Array, "c rows"], normal: Float[Array, " c"] | None
+    ) -> tuple[Array, Array]:
+        """The least impulses with the same effect and their uniqueness, given the velocities `after` them.
+
+        With `normal` given, the normal impulses are these.
+        """
+        slip = jnp.linalg.norm(after[:, 1:], axis=1)
+        slides = (slip > self.small) & (self.friction > 0.0)
+        # A rebound pushes contacts that part, too.
+        closed = jnp.ones_like(slip) if normal is not None else (after[:, 0] <= self.small).astype(float)
+        stuck = closed * (self.friction > 0.0) * ~slides
+        drag = -(closed * self.friction)[:, None] * after[:, 1:] / jnp.where(slides, slip, jnp.inf)[:, None]
+        at = self.admissible
+        rows = self.matrix * at.columns[None, None, :]
+        units = lengths(rows.reshape(-1, rows.shape[2])).reshape(slip.shape[0], -1)
+        units = jnp.tile(jnp.max(units, axis=1)[:, None], (1, units.shape[1]))
+        columns = jnp.moveaxis(pushing_rows(rows, closed, stuck, drag) / units[:, :, None], 2, 0)
+        own = (at.own * at.columns[None, :] / at.rows[:, None]).T
+        given = impulses / self.length[:, None]
+        change = at.directions @ (at.directions.T @ jnp.einsum("ian,ia->n", self.matrix, given))
+        load = at.columns * (at.mass @ change)
+        if normal is not None:
+            fixed = jnp.zeros((slip.shape[0], *given.shape)).at[:, :, 0].set(jnp.eye(slip.shape[0]))
+            columns = jnp.concatenate([columns, fixed])
+            own = jnp.concatenate([own, jnp.zeros((slip.shape[0], own.shape[1]))])
+            load = jnp.concatenate([load, units[:, 0] * normal / self.length])
+        loads = share_load(own, columns, load, at.rows, units, closed, stuck, drag, self.friction, self.exists)
+        best = in_cones(jnp.where(loads.missed <= INSIDE, loads.force, given), self.friction)
+        return best * self.length[:, None], loads.determinate
 
     def _share(self, w: Array, safe: Array, wanted: Array) -> Float[Array, ""]:
         """The largest step from `safe` to `wanted` (0 … 1) that creates no energy."""
@@ -302,23 +350,24 @@ def contact_impact(
     matrix, before = _rows(rates, system.nv), rates(v)
     half = matrix @ admissible.directions
     length = lengths(half[:, 0])
-    problem = _Contacts(half / length[:, None, None], mu)
     w = before / length[:, None]
     size = jnp.max(jnp.abs(w), initial=0.0)
     small = AT_REST * jnp.where(size > 0.0, size, 1.0)
+    exists = existing_rows(system, contacts)
+    problem = _Contacts(half / length[:, None, None], mu, length, matrix, admissible, exists, small)
 
     def approaching(state) -> Array:
-        impulses, _, i = state
+        impulses, *_, i = state
         return jnp.any(problem.after(w, impulses)[:, 0] < -small) & (i < REPEATS)
 
-    def again(state) -> tuple[Array, Array, Array]:
-        impulses, missed, i = state
+    def again(state) -> tuple[Array, Array, Array, Array]:
+        impulses, missed, unique, i = state
         # The last time nothing rebounds: then nothing approaches either.
-        blow, off = problem.blow(problem.after(w, impulses), jnp.where(i + 1 < REPEATS, e, 0.0))
-        return impulses + blow, jnp.maximum(missed, off), i + 1
+        blow, off, known = problem.blow(problem.after(w, impulses), jnp.where(i + 1 < REPEATS, e, 0.0))
+        return impulses + blow, jnp.maximum(missed, off), unique & known, i + 1
 
-    nothing = (jnp.zeros_like(w), jnp.zeros(()), jnp.zeros((), dtype=int))
-    impulses, missed, _ = jax.lax.while_loop(approaching, again, nothing)
+    nothing = (jnp.zeros_like(w), jnp.zeros(()), jnp.ones(w.shape, dtype=bool), jnp.zeros((), dtype=int))
+    impulses, missed, unique, _ = jax.lax.while_loop(approaching, again, nothing)
     after = problem.after(w, impulses)
     slipping = jnp.linalg.norm(after[:, 1:], axis=1) > small
     hit = impulses[:, 0] > 0.0
@@ -336,4 +385,5 @@ def contact_impact(
         sticking=hit & ~slipping,
         sliding=hit & slipping,
         residual=missed,
+        determinate=unique,
     )

@@ -103,7 +103,7 @@ def simulate(
     controller = make_controller(system, u, controller)
     touching = checked_contacts(system, contacts)
     if touching:
-        _check_contact_run(name, (system, q, v, times, controller, touching), dt, adjoint, progress)
+        _check_contact_run(name, (system, q, v, times, controller, touching), dt, adjoint)
         adjoint = FORWARD
     known, seen = can_be_looked_at(system, q, v, times), can_be_looked_at(controller)
     if adjoint is None:
@@ -137,9 +137,9 @@ def simulate(
     modes, events, failure, interrupted = None, (), None, False
     if touching:
         times, stops, how["dt"] = jax.tree.map(jnp.asarray, (times, stops, how["dt"]))
-        run, modes, events, failure = integrate_with_contacts(
-            system, touching, jnp.asarray(q), jnp.asarray(v), times, stops=stops, max_events=max_events, **how
-        )
+        how |= {"stops": stops, "progress": _meter(progress), "max_events": max_events}
+        start_at = (jnp.asarray(q), jnp.asarray(v))
+        run, modes, events, failure, interrupted = integrate_with_contacts(system, touching, *start_at, times, **how)
     else:
         how |= {"stops": stops, "progress": _meter(progress), "adjoint": adjoint}
         run, interrupted = _integrated(known and seen, system, start, structure, times, how)
@@ -187,10 +187,14 @@ def _integrated(
     how = how | {"stoppable": how["steps"].adapt or bool(times[-1] - times[0] > FEW_STEPS * how["dt"])}
     with stoppable() as stop:
         run = jax.block_until_ready(integrate(system, start(structure), times, structure=structure, **how))
-        unsure = structure is not None and not stop.requested
-        if unsure and not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE):
+        if structure is not None and not stop.requested and _misses(system, structure, run):
             run = jax.block_until_ready(integrate(system, start(None), times, structure=None, **how))
     return run, stop.requested
+
+
+def _misses(system: System, structure: Structure, run: Integration) -> bool:
+    """Whether a run left the part of the state space in which the structure is right."""
+    return not np.all(missed(system, structure, run.states.q, run.t) < STRUCTURE_TOLERANCE)
 
 
 def _state(system: System, q: VectorLike, v: VectorLike) -> tuple[Numbers, Numbers]:
@@ -204,7 +208,7 @@ def _may_use_structure(method: Route, stabilization: Stabilization) -> bool:
     return is_default and isinstance(stabilization, Project) and stabilization.metric == "mass"
 
 
-def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any, progress: Any) -> None:
+def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any) -> None:
     problems = []
     if not is_concrete(values):
         problems.append(
@@ -212,8 +216,8 @@ def _check_contact_run(name: str, values: Any, dt: Any, adjoint: Any, progress: 
         )
     if dt is not None:
         problems.append("dt: a run with contacts chooses its steps, so as to end them where something happens")
-    if adjoint is not None or progress is not False:
-        problems.append("adjoint, progress: not in runs with contacts")
+    if adjoint is not None:
+        problems.append("adjoint: a run with contacts is not differentiated")
     if problems:
         raise ModelError(name, problems)
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.problem import equilibrate
 from bricard.simulate.contact import gaps
+from bricard.simulate.distribution import INSIDE
 from bricard.simulate.integrate import Setting, State, vector_field
 from bricard.simulate.settle import SLIP_SPEED
 from bricard.simulate.solver import ProjectedSolver
@@ -27,11 +28,17 @@ DEPTH = 1e-10
 """A gap that dips less below zero (m, rad) between two looks, or without speed, does not count."""
 NEARLY = 0.1
 """Where a gap dips below this part of its largest value in a step, the run steps onto its lowest point."""
+FEW_STEPS = 200
+"""After so many steps a run returns to Python, which shows its progress and hears Ctrl-C."""
 TRIALS = 80
 """Steps to the time of an event at most; a handful is usual."""
 
-GAP, PUSH, SLIP, GRIP = range(4)
-"""What is watched of each contact: gap (while open), normal force, speed of slip, what is left of static friction."""
+KINDS = 5
+GAP, PUSH, SLIP, GRIP, HOLD = range(KINDS)
+"""What is watched of each contact: gap (while open), normal force, speed of slip, what is left of static friction.
+
+Of redundant contacts, whose forces are not unique: whether any forces are admissible (`HOLD`, at the first contact).
+"""
 
 
 class Progress(NamedTuple):
@@ -48,14 +55,14 @@ class Progress(NamedTuple):
     taken: Int[Array, ""]
     """Steps, rejected ones too."""
     rejected: Int[Array, ""]
-    event: Bool[Array, "c 4"]
+    event: Bool[Array, "c kinds"]
     """What happened at which contact, if anything."""
     result: diffrax.RESULTS
 
 
 class _Loop(NamedTuple):
     progress: Progress
-    values: Float[Array, "c 4"]
+    values: Float[Array, "c kinds"]
     rates: Float[Array, " c"]
     t_next: Float[Array, ""]
     t_far: Float[Array, ""]
@@ -73,7 +80,7 @@ class _Loop(NamedTuple):
     done: Bool[Array, ""]
 
 
-def watched(setting: Setting, t: Scalar, y: State) -> tuple[Float[Array, "c 4"], Float[Array, " c"]]:
+def watched(setting: Setting, t: Scalar, y: State) -> tuple[Float[Array, "c kinds"], Float[Array, " c"]]:
     """What must stay positive, 1 where it does not apply, and the rates of all gaps."""
     system = setting.system
     assert isinstance(system, Touching)
@@ -83,20 +90,26 @@ def watched(setting: Setting, t: Scalar, y: State) -> tuple[Float[Array, "c 4"],
     slip = jnp.sum(system.slip_velocity(y.q, y.v, t) * modes.direction, axis=1)
     slides = jnp.any(modes.direction != 0.0, axis=1)
 
-    def forces() -> Float[Array, "c rows"]:
+    def forces() -> tuple[Array, Array, Array]:
         u = setting.controller(t, y.q, y.v, y.memory)
-        problem, _ = problem_with_friction(system, y.q, y.v, u, t, setting.stabilization, setting.variation)
+        problem, friction = problem_with_friction(system, y.q, y.v, u, t, setting.stabilization, setting.variation)
         scaled, units = equilibrate(problem)
         acceleration = setting.method.acceleration(scaled) * units.columns
-        return system.contact_forces(problem, acceleration, y.q, y.v, t)
+        loads = system.loads(problem, friction, acceleration, y.q, y.v, t)
+        return loads.force, loads.determinate, jnp.where(loads.missed <= INSIDE, 1.0, -1.0)
 
-    force = jax.lax.cond(jnp.any(modes.closed > 0.0), forces, lambda: jnp.ones((gap.shape[0], 1 + system.slips)))
+    def nothing() -> tuple[Array, Array, Array]:
+        shape = (gap.shape[0], 1 + system.slips)
+        return jnp.ones(shape), jnp.ones(shape, dtype=bool), jnp.ones(())
+
+    force, known, hold = jax.lax.cond(jnp.any(modes.closed > 0.0), forces, nothing)
     grip = system.friction * force[:, 0] - jnp.linalg.norm(force[:, 1:], axis=1)
     columns = (
         jnp.where(modes.closed > 0.0, ones, gap),
-        jnp.where(modes.closed > 0.0, force[:, 0], ones),
+        jnp.where((modes.closed > 0.0) & known[:, 0], force[:, 0], ones),
         jnp.where(slides, slip, ones),
-        jnp.where(modes.stuck > 0.0, grip, ones),
+        jnp.where((modes.stuck > 0.0) & jnp.all(known, axis=1), grip, ones),
+        ones.at[0].set(hold),
     )
     return jnp.stack(columns, axis=1), rate
 
@@ -110,10 +123,10 @@ def _first_event(
     setting: Setting,
     t0: Scalar,
     y0: State,
-    before: Float[Array, "c 4"],
+    before: Float[Array, "c kinds"],
     t1: Scalar,
     y1: State,
-    after: Float[Array, "c 4"],
+    after: Float[Array, "c kinds"],
     searching: Bool[Array, ""],
 ) -> tuple[Bool[Array, ""], Float[Array, ""], Int[Array, ""], Float[Array, ""]]:
     """Whether something happened in a step, when it had, which of the watched values, and that value then."""
@@ -187,7 +200,7 @@ def advance(
     steps: Steps,
     max_steps: Int[Array, ""],
 ) -> Progress:
-    """Go on from `progress` until the last of `times`, an event, or a failure; steps end at `stops`."""
+    """Go on until the last of `times`, an event or a failure, or for `FEW_STEPS`; steps end at `stops`."""
     terms = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
     projected = ProjectedSolver(solver)
     end = times[-1]
@@ -235,7 +248,7 @@ def advance(
         found, when, what, value = _first_event(setting, p.t, p.y, loop.values, loop.t_next, y1, after, searching)
         found = found & keep & ~looking
         # The event itself: found at the end of a step that is as short as can be, or whose value there is zero.
-        is_gap = jnp.where(found, what, loop.what) % 4 == GAP
+        is_gap = jnp.where(found, what, loop.what) % KINDS == GAP
         small = jnp.where(is_gap, 1e-14 * (1.0 + jnp.max(jnp.abs(y1.q), initial=0.0)), 1e-11 * (1.0 + jnp.abs(value)))
         tiny = 1e-15 * jnp.maximum(1.0, jnp.abs(p.t))
         at_end = found & (when >= loop.t_next)
@@ -265,7 +278,7 @@ def advance(
         high = jnp.where(found, value, loop.value * jnp.where(again, 0.5, 1.0))
         weight = jnp.where(again & found, 0.5 * loop.weight, 1.0)
         low = weight * values.reshape(-1)[what]
-        falling = ~is_gap | (rates[what // 4] < -CLOSING_SPEED)
+        falling = ~is_gap | (rates[what // KINDS] < -CLOSING_SPEED)
         secant = jnp.clip(low / jnp.where(low - high > 0.0, low - high, 1.0), 0.0, 1.0)
         usable = falling & (low > 0.0) & (high < 0.0) & (loop.trials < TRIALS // 2)
         inside = t + (until - t) * jnp.where(usable, secant, 0.5)
@@ -306,7 +319,7 @@ def advance(
             side=side,
             weight=weight,
             trials=jnp.where(search, loop.trials + 1, 0),
-            done=hit | failed | out | (t >= end),
+            done=hit | failed | out | (t >= end) | (fresh & (taken - progress.taken >= FEW_STEPS)),
         )
 
     return jax.lax.while_loop(lambda s: ~s.done, one_step, loop).progress

@@ -11,8 +11,9 @@ from jaxtyping import Array, Bool, Float
 
 from bricard.equations.problem import equilibrate, state_problem
 from bricard.equations.route import Route
-from bricard.simulate.contact import MAX_FRICTION, Unilateral, relative_velocity, slip_size
+from bricard.simulate.contact import MAX_FRICTION, Unilateral, existing_rows, relative_velocity, slip_size
 from bricard.simulate.coulomb import contact_impulses
+from bricard.simulate.distribution import INSIDE, pushing_rows, share_load
 from bricard.simulate.impact import Admissible, lengths
 from bricard.system import Scalar, System, Vector
 
@@ -20,13 +21,24 @@ SLIP_SPEED = 1e-8
 """A contact that slips more slowly (m/s) may stick."""
 
 
+AT_REST = 1e-9
+"""Relative accelerations below this fraction of those without contact forces count as zero."""
+
+
 class Settled(NamedTuple):
     """Forces and accelerations of contacts that touch: (c, 1 + slips), normal first."""
 
     force: Float[Array, "c rows"]
+    """Where they are not unique, the least admissible ones."""
     acceleration: Float[Array, "c rows"]
     velocity: Float[Array, "c rows"]
     residual: Float[Array, ""]
+    staying: Bool[Array, " c"]
+    """Which of the contacts that touch do not part."""
+    direction: Float[Array, "c slips"]
+    """Unit vector along which a contact with friction slips or begins to slip; zero where it does not."""
+    determinate: Bool[Array, "c rows"]
+    """Which forces are unique."""
 
 
 @eqx.filter_jit
@@ -76,4 +88,24 @@ def settle(
     force, missed = contact_impulses(effective, acceleration * kept, jnp.where(sliding, 0.0, mu))
     force = kept * force + force[:, :1] * with_friction.at[:, 0].set(0.0)
     after = acceleration + jnp.einsum("iajb,jb->ia", inverse_mass, force)
-    return Settled(force / length, after * length, velocity, missed)
+    small = AT_REST * jnp.max(jnp.abs(jnp.concatenate([matrix @ free, change])) / jnp.tile(length, (2, 1)))
+    staying = touching & (after[:, 0] <= small)
+    slipping = (mu > 0.0) & (sliding | (jnp.linalg.norm(after[:, 1:], axis=1) > small))
+    stuck = staying & (mu > 0.0) & ~slipping  # the others slide, or have no friction
+    start = jnp.where(slipping & ~sliding, jnp.linalg.norm(after[:, 1:], axis=1), jnp.inf)
+    direction = direction + after[:, 1:] / start[:, None]
+    drag = -(mu * staying)[:, None] * direction
+    loads = share_load(
+        jnp.zeros((system.nv, 0)),
+        jnp.moveaxis(pushing_rows(half, staying.astype(float), stuck.astype(float), drag), 2, 0),
+        jnp.einsum("ian,ia->n", half, force),
+        jnp.zeros(0),
+        jnp.tile(length, (1, 1 + k)),
+        staying.astype(float),
+        stuck.astype(float),
+        drag,
+        mu,
+        existing_rows(system, contacts),
+    )
+    shared = jnp.where(loads.missed <= INSIDE, loads.force, force / length)
+    return Settled(shared, after * length, velocity, missed, staying, direction, loads.determinate)

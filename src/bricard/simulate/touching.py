@@ -12,11 +12,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bricard.equations.dynamics import Dynamics
-from bricard.equations.problem import Problem, equilibrate
-from bricard.equations.rank import pinv
+from bricard.equations.problem import Problem, Scales, equilibrate
 from bricard.lapack import cho_solve, cholesky
-from bricard.simulate.contact import MAX_FRICTION, Unilateral, gap_rates, gaps, slip_size, slips
+from bricard.simulate.contact import MAX_FRICTION, Unilateral, existing_rows, gap_rates, gaps, slip_size, slips
+from bricard.simulate.distribution import Loads, share_load
 from bricard.simulate.stabilize import Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
 
@@ -146,12 +145,6 @@ class Touching(System):
         own = jnp.concatenate([rows[:at], rows[at + c : end]])
         return own, jnp.concatenate([rows[at : at + c, None], rows[end:].reshape(c, self.slips)], axis=1)
 
-    def own_dynamics(self, dynamics: Dynamics) -> Dynamics:
-        """With the multipliers of the system's own rows only; the constraint force is still that of all."""
-        determinate = self.split(dynamics.determinate.astype(float))[0] > 0.0
-        multipliers = self.split(dynamics.multipliers)[0]
-        return eqx.tree_at(lambda d: (d.multipliers, d.determinate), dynamics, (multipliers, determinate))
-
     # -- friction --------------------------------------------------------------------------------------------------
 
     @property
@@ -175,33 +168,43 @@ class Touching(System):
     def friction_force(self, problem: Problem, q: Vector, v: Vector, t: Scalar) -> Vector:
         """Friction of sliding contacts: in proportion to their normal forces, which depend on it in turn.
 
-        `M v̇ = force + Bᵀλ`, `A v̇ = b`, where the normal rows of `B` are those of `A` plus their friction.
+        `M v̇ = force + Bᵀλ`, `A v̇ = b`, where the normal rows of `B` are those of `A` plus their friction. Where normal
+        forces are not unique, the motion may depend on how they share the load: the least admissible ones are taken.
         """
         if self.slips == 0:
             return jnp.zeros(self.nv)
 
         def solve() -> Vector:
             rubbing = self.rubbing(q, v, t)
-            own = jnp.zeros((self.system.n_constraints, self.nv))
-            coupling = self._joined(own, rubbing, jnp.zeros((rubbing.shape[0] * self.slips, self.nv)))
             scaled, units = equilibrate(problem)
-            pushed = scaled.matrix + coupling * units.columns[None, :] / units.rows[:, None]
+            pushed = self._pushed(scaled, units, rubbing)
             factor = cholesky(scaled.mass)
             missing = scaled.target - scaled.matrix @ cho_solve(factor, scaled.force)
-            multipliers = pinv(scaled.matrix @ cho_solve(factor, pushed.T)) @ missing / units.rows
-            return rubbing.T @ self.split(multipliers)[1][:, 0]
+            effect = scaled.matrix @ cho_solve(factor, pushed.T)
+            return rubbing.T @ self._share(effect, missing, units, q, v, t).force[:, 0]
 
         return jax.lax.cond(jnp.any(self.modes.direction != 0.0), solve, lambda: jnp.zeros(self.nv))
 
-    def contact_forces(
-        self, problem: Problem, acceleration: Vector, q: Vector, v: Vector, t: Scalar
-    ) -> Float[Array, "c rows"]:
-        """Normal and friction force of each contact, given `problem_with_friction` and its solution."""
+    def _pushed(self, scaled: Problem, units: Scales, rubbing: Float[Array, "c nv"]) -> Float[Array, "m nv"]:
+        """The rows along which constraints and contacts push, in good units: with the friction of sliding contacts."""
+        own = jnp.zeros((self.system.n_constraints, self.nv))
+        coupling = self._joined(own, rubbing, jnp.zeros((rubbing.shape[0] * self.slips, self.nv)))
+        return scaled.matrix + coupling * units.columns[None, :] / units.rows[:, None]
+
+    def _share(
+        self, columns: Float[Array, "n m"], load: Float[Array, " n"], units: Scales, q: Vector, v: Vector, t: Scalar
+    ) -> Loads:
+        own, contacts = jax.vmap(self.split)(columns)
+        drag = -(self.modes.closed * self.friction)[:, None] * self.sliding_direction(q, v, t)
+        modes = (self.modes.closed, self.modes.stuck)
+        exists = existing_rows(self.system, self.contacts)
+        return share_load(own, contacts, load, *self.split(units.rows), *modes, drag, self.friction, exists)
+
+    def loads(self, problem: Problem, friction: Vector, acceleration: Vector, q: Vector, v: Vector, t: Scalar) -> Loads:
+        """Forces of own constraints and contacts, given `problem_with_friction` and its solution."""
         scaled, units = equilibrate(problem)
-        carried = (problem.mass @ acceleration - problem.force) * units.columns
-        force = self.split(pinv(scaled.matrix.T) @ carried / units.rows)[1]
-        sliding = -(force[:, 0] * self.friction)[:, None] * self.sliding_direction(q, v, t)
-        return force.at[:, 1:].add(sliding)
+        load = (problem.mass @ acceleration - problem.force + friction) * units.columns
+        return self._share(self._pushed(scaled, units, self.rubbing(q, v, t)).T, load, units, q, v, t)
 
 
 def problem_with_friction(

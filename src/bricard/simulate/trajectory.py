@@ -143,8 +143,13 @@ class Trajectory(eqx.Module):
 
     @property
     def contact_force(self) -> Float[Array, "*k c rows"]:
-        """Normal force and friction (N) of each contact."""
+        """Normal force and friction (N) of each contact; unique where `contact_determinate`, else of least norm."""
         return self._along.contact_force
+
+    @property
+    def contact_determinate(self) -> Bool[Array, "*k c rows"]:
+        """Which entries of `contact_force` a rigid model determines; redundant contacts share their load."""
+        return self._along.contact_determinate
 
     @property
     def rank(self) -> Int[Array, " *k"]:
@@ -326,6 +331,7 @@ class _Along(eqx.Module):
     signals: dict[str, Float[Array, "*k _"]]
     dynamics: Dynamics
     contact_force: Float[Array, "*k c rows"]
+    contact_determinate: Bool[Array, "*k c rows"]
     constraint_error: ConstraintError
     energy: Energy
 
@@ -351,11 +357,16 @@ def _evaluate(
         q, v, work, memory = state
         u = controller(t, q, v, memory)
         here = touching(modes)
-        problem, _ = problem_with_friction(here, q, v, u, t, stabilization, start)
-        dynamics, force = solve(problem, method), jnp.zeros((0, 1))
+        problem, friction = problem_with_friction(here, q, v, u, t, stabilization, start)
+        dynamics, force, known = solve(problem, method), jnp.zeros((0, 1)), jnp.zeros((0, 1), dtype=bool)
         if isinstance(here, Touching):
-            force = here.contact_forces(problem, dynamics.acceleration, q, v, t)
-            dynamics = here.own_dynamics(dynamics)
+            loads = here.loads(problem, friction, dynamics.acceleration, q, v, t)
+            force, known = loads.force, loads.determinate
+            dynamics = dataclasses.replace(
+                dynamics,
+                multipliers=loads.own,
+                determinate=loads.own_determinate,  # of the system's own rows
+            )
         kinetic = system.kinetic_energy(q, v, t)
         # For kinetic energies with terms of lower order in v (moving pivots) T + V changes by this without any work.
         momentum = jax.grad(system.kinetic_energy, argnums=1)(q, v, t)
@@ -364,6 +375,7 @@ def _evaluate(
             signals={name: jnp.atleast_1d(x) for name, x in controller.signals(t, q, v, memory).items()},
             dynamics=dynamics,
             contact_force=force,
+            contact_determinate=known,
             constraint_error=ConstraintError(
                 jnp.max(jnp.abs(problem.position_error), initial=0.0),
                 jnp.max(jnp.abs(problem.velocity_error), initial=0.0),
