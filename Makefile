@@ -13,13 +13,13 @@ demo: $(SETUP)  ## A slider-crank through its singular positions, to an HTML rep
 test: $(SETUP)  ## The test suite without its long tests.
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-test-long: $(SETUP)  ## The long tests alone.
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
+test-long: $(SETUP)  ## The long tests alone; some of them by TESTS="tests/control tests/io".
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow $(TESTS)
 
 test-all: test test-long  ## Every test.
 
 test-lowest: .venv-lowest/.installed  ## The smoke test with the oldest versions of all dependencies.
-	.venv-lowest/bin/python -m pytest -q -W default -p no:cacheprovider tests/test_smoke.py
+	.venv-lowest/bin/python -m pytest -q -W default -p no:cacheprovider -m smoke tests/test_smoke.py
 
 .venv-lowest/.installed: pyproject.toml .ci/lowest.py
 	$(PYTHON) -m venv --clear .venv-lowest

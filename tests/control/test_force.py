@@ -19,6 +19,7 @@ def close(a, b, atol):
 
 
 class TestHybrid:
+    @pytest.mark.slow
     def test_force_and_motion_do_not_disturb_each_other(self):
         example = br.gallery.load("prr")
         both = HybridMotionForce(
@@ -129,6 +130,7 @@ class TestQuasiVelocities:
         close(run.q[2], known["7.0"]["q"], 1e-9)
         close(run.multipliers[:, 0], [-50.0] * 3, 1e-8)
 
+    @pytest.mark.slow
     def test_redundant_rows_and_bad_input(self):
         system = BothMotors()
         law = QuasiVelocityTracking(system, "crank", lambda t: 0.3 + 2.0 * t, 3.0, 5.0)

@@ -76,6 +76,7 @@ class _Linear(br.control.Output):
         return self.matrix @ q
 
 
+@pytest.mark.slow
 def test_controllability_agrees_with_brute_force():
     """400 random cases: every wanted acceleration reached, tried out, against what the test says."""
     rng, counts = np.random.default_rng(3), {True: 0, False: 0}

@@ -111,6 +111,7 @@ class TestErrorDynamics:
         close(run.signals["error"][:, 0], error_at(run.t, 0.3, 1.0, self.KP, self.KD)[:, 0], 1e-8)
         close(run["rod"], -2.0 * run["crank"], 1e-8)
 
+    @pytest.mark.slow
     def test_prr(self):
         example = br.gallery.load("prr")
         law = ProjectedInverseDynamics(example.system, prr_task, prr_path, self.KP, self.KD)
@@ -198,6 +199,7 @@ class TestLeastEffort:
 
 
 class TestWithinLimits:
+    @pytest.mark.slow
     def test_inputs_within_bounds_and_the_shortfall_is_told(self):
         arm = br.gallery.load("two-link-arm").system
         limits = Limits(inputs={"shoulder torque": (-0.06, 0.06), "elbow torque": (-0.02, 0.02)})

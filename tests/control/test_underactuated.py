@@ -65,6 +65,7 @@ class TestSaturation:
         error = np.linalg.norm(run.signals["error"], axis=1)
         close([error.max(), np.sqrt(np.mean(error**2))], [known["max_err"], known["rms_err"]], 1e-9)
 
+    @pytest.mark.slow
     def test_switching_serves_the_outputs_in_turn(self, circle):
         law = SaturationSwitching(circle[0], [-0.06, -1.0], [0.06, 1.0], 0.04, 7)
         q, v = jnp.asarray(circle[1]), jnp.zeros(2)
@@ -83,6 +84,7 @@ class TestSaturation:
         assert served.count((True, False)) == pytest.approx(40 * shares[0], abs=1)
         assert served.count((False, True)) == pytest.approx(40 * shares[1], abs=1)
 
+    @pytest.mark.slow
     def test_without_saturation_it_is_the_law_itself(self, circle):
         law = SaturationSwitching(circle[0], -6.0, 6.0, 0.04)
         q, v = jnp.asarray(circle[1]), jnp.zeros(2)

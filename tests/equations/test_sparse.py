@@ -28,6 +28,7 @@ def chain(rng, n, redundant):
     return root @ root.T + 0.1 * np.eye(n), matrix, rng.normal(size=n), matrix @ rng.normal(size=n)
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([6, 21]), st.booleans(), st.sampled_from([1e-10, 1e-12]))
 def test_saddle_points_are_those_of_dense_matrices(seed, n, redundant, mu):
@@ -118,6 +119,7 @@ class TestChainOfFourBars:
         assert int(jnp.sum(mass != 0.0)) <= structure.mass.rows.size
         np.testing.assert_array_equal(np.asarray(matrix)[~structure.matrix.mask], 0.0)
 
+    @pytest.mark.slow
     def test_a_run_through_singular_positions_is_that_of_another_route(self):
         """Against Gauss' route, which is never solved by structure; rockers pass the horizontal twice."""
         arguments = (self.system, self.example.q, self.example.v, 2.0)

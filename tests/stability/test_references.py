@@ -139,6 +139,7 @@ def test_a_sampled_run_decays_as_its_map_says():
 # -- a platform on cables ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_acroboter_sampled(reference):
     for case in reference("acroboter")["rho_ZOH_delay1"]:
         example, law = acroboter(case["kappa"], case["KP"], case["KD"])
