@@ -86,7 +86,7 @@ def _check(path: Path, found: dict[str, np.ndarray], system: System, contacts: S
             problems.append(f"{name} must be numbers of shape {shape}, not {array.dtype} of shape {array.shape}")
     for name in Modes._fields if known else ():
         array = found.get(name)
-        if array is None or array.shape != (*k, len(known)):
+        if array is None or array.shape[:2] != (*k, len(known)):
             problems.append(f"{name} must be there for each of {len(known)} contacts")
     if found["failure"].shape != () or found["failure"].dtype.kind != "U":
         problems.append("failure must be a text")
