@@ -77,6 +77,7 @@ def test_in_motion_with_springs_that_harden(twice):
     assert relative_degree(system, "x4", q, v) == (10.0,)
 
 
+@pytest.mark.slow
 def test_never_and_not_here():
     springs = np.array([1.0, 0.0, 1.0])
     cut = chain(4)(masses=np.ones(4), springs=springs)

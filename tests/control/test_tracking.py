@@ -64,6 +64,7 @@ class TestPublishedNumbers:
         close(run.u[-2], sim["u_last"], 1e-8)
         close(run.signals["task error"][-1], tip(run.q[-1]) - law.reference(3.0)[0], 1e-12)
 
+    @pytest.mark.slow
     def test_acroboter(self, reference):
         known, system = reference("acroboter"), br.gallery.load("acroboter").system
         law = Blended(system, acroboter_task, acroboter_stabilizer, [0.5, 0.0, -1.5, 0.0], 200.0, 22.0, 0.8)
@@ -104,6 +105,7 @@ class TestPublishedNumbers:
 class TestErrorDynamics:
     KP, KD = 30.0, 7.0
 
+    @pytest.mark.slow
     def test_crank_motor_through_singular_positions_with_a_row_twice(self):
         law = ProjectedInverseDynamics(CrankMotor(), "crank", lambda t: 3.0 * t, self.KP, self.KD)
         run = br.simulate(CrankMotor(), [0.3, -0.6], [4.0, -8.0], 2.0, controller=law, save=21)
@@ -182,6 +184,7 @@ class TestLeastEffort:
         u = inputs(first, 0.0, jnp.asarray(q), jnp.asarray(v))
         close(inputs(second, 0.0, jnp.asarray(q * scale), jnp.asarray(v * scale)) * scale, u, 1e-9)
 
+    @pytest.mark.slow
     def test_the_mass_metric_decouples(self):
         example = br.gallery.load("prr")
         law = ProjectedInverseDynamics(example.system, prr_task, [0.6, 0.1], 9.0, 6.0, metric="mass")

@@ -47,6 +47,7 @@ def test_matches_differences_of_the_nonlinear_equations():
     np.testing.assert_allclose(change, model.a @ x + model.b @ du, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_disc_on_its_edge_falls_over_with_rolling_constraints_and_quaternions():
     system = br.gallery.load("rolling-disc").system
     upright = [0.0, 0.0, float(system.r), 1.0, 0.0, 0.0, 0.0]

@@ -66,6 +66,7 @@ def test_weak_constraints_are_met_all_the_same(seed):
     assert enough_sweeps(1e-12) > enough_sweeps(1e-10) == 2
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 3]), st.sampled_from([0, 3]))
 def test_bands_are_solved(seed, size, levels):

@@ -19,6 +19,7 @@ def bricard_error(kind, t_end, reference):
     return run, np.max(np.abs(run.sensors["P3"].value - expected))
 
 
+@pytest.mark.slow
 def test_bricard_moves_as_published(reference):
     run, error = bricard_error("relative", 1.0, reference)
     assert error < 1e-7

@@ -54,6 +54,7 @@ def test_prr_presses_with_50_newtons_while_it_moves():
     np.testing.assert_allclose(run.signals["error"], expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_scara_motors_do_what_the_constraint_force_would(reference):
     expected = reference("scara")["baumgarte_0.5_200"]["1.0"]
     run = br.gallery.load("scara-guided").simulate(t_end=1.0, save=2, rtol=1e-12, atol=1e-12)

@@ -23,6 +23,7 @@ def test_positions_are_where_circles_meet(turning):
         np.testing.assert_allclose(point, (b + meet(b, 0.3, np.array([0.3, 0.0]), 0.25)) / 2, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_velocities_and_accelerations_are_derivatives(turning):
     fine = br.kinematics(
         turning.system, turning.q[10], turning.t[10] + np.array([-1e-4, 0.0, 1e-4]), {"A": lambda t: 2 * jnp.pi * t}
@@ -43,6 +44,7 @@ def test_full_turn_stays_on_its_branch(turning):
     assert str(turning) == "41 positions from 0 to 1 s."
 
 
+@pytest.mark.slow
 def test_driving_the_rocker_too_far_is_told(turning):
     """The rocker of a crank-rocker cannot turn on: the crank comes to its dead point."""
     system = turning.system

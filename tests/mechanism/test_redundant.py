@@ -49,6 +49,7 @@ def test_door_with_two_hinges(kind):
     assert np.all(alone["hinge 0"].determinate)
 
 
+@pytest.mark.slow
 def test_table_with_four_legs():
     m = br.Mechanism(gravity=(0, 0, -9.81), name="table")
     m.body("top", br.plate((0, 0, 0.7), (1.0, 1.0), 10.0))
@@ -144,6 +145,7 @@ def hinge_acceleration():
     return axis @ np.cross(arm, (0.0, 0.0, -9.81 * 20.0)) / inertia
 
 
+@pytest.mark.slow
 def test_a_second_hinge_on_a_tilted_axis_changes_nothing():
     one, two = (tilted_door(n).system() for n in (1, 2))
     q, v = two.reference, jnp.zeros(1)

@@ -134,12 +134,14 @@ def several(seeds, dim, below, above):
     return stuck, sliding, loose
 
 
+@pytest.mark.slow
 def test_random_blocks_between_floor_and_lid():
     """Sticking, sliding, tipping and frictionless, with redundant contacts and a redundant guide."""
     stuck, sliding, loose = several(range(24), 2, 3, 2)
     assert min(stuck, sliding, loose) > 3
 
 
+@pytest.mark.slow
 def test_impulses_at_redundant_contacts():
     """Falling flat: at all times momentum and energy; impulses in their cones, flagged where they are shared."""
     hits = 0

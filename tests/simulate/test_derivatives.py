@@ -56,6 +56,7 @@ def test_forward_mode_gives_the_same_derivative():
     assert float(jax.jacfwd(end)(1.0)) == pytest.approx(float((8 * near - far) / (12 * h)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_thousand_variations_in_one_vmap():
     lengths = jnp.linspace(0.8, 1.2, 1000)
 

@@ -89,7 +89,11 @@ def test_derivatives_and_batches():
     np.testing.assert_allclose(slope, -np.sin(5.0) * 2.5, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", [diffrax.Dopri8(), diffrax.Kvaerno5()], ids=["explicit", "implicit"])
+@pytest.mark.parametrize(
+    "solver",
+    [diffrax.Dopri8(), pytest.param(diffrax.Kvaerno5(), marks=pytest.mark.slow)],
+    ids=["explicit", "implicit"],
+)
 def test_simulations_agree_with_those_of_diffrax(solver):
     example = br.gallery.load("slider-crank")
     settings = {"t_end": 0.2, "save": 5, "solver": solver, "rtol": 1e-9, "atol": 1e-9}
@@ -107,6 +111,7 @@ def test_a_root_finder_of_ones_own_is_kept(given, kept):
     assert (float(finder.rtol), float(finder.atol)) == ((1e-8, 1e-9) if kept else (1e-6, 1e-7))
 
 
+@pytest.mark.slow
 def test_saved_states_are_on_the_constraints_as_they_are():
     """Steps end there, so that nothing has to be put back afterwards; between steps of a given length it has."""
     example = br.gallery.load("slider-crank")

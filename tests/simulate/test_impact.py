@@ -84,6 +84,7 @@ def test_constraints_that_appear_project_the_velocity(seed):
         assert balance(system, jnp.zeros(6), v, hit) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_without_friction_the_impulses_are_those_of_least_squares(seed):
     """Stopping is the nearest admissible velocity in the metric of the mass: non-negative least squares (SciPy)."""
@@ -129,6 +130,7 @@ def test_full_restitution_without_friction_conserves_energy():
     assert moved > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_friction_of_one_contact_against_the_cases_by_hand(seed):
     """Stick if the impulse that needs lies in the cone, else slide the way that opposes the slip left over."""
@@ -151,6 +153,7 @@ def test_friction_of_one_contact_against_the_cases_by_hand(seed):
     assert min(np.abs(np.asarray(hit.impulses[0]) - x).max() for x in found) < 1e-9
 
 
+@pytest.mark.slow
 def test_impacts_jit_and_differentiate_forwards():
     disc, contact = Disc(), floor(restitution=0.5, friction=0.3)
 
@@ -173,6 +176,7 @@ def test_a_moving_wall_gives_energy():
     np.testing.assert_allclose(hit.energy_lost, -0.5 * 4.5**2, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_same_impact_in_other_coordinates():
     """A pendulum's rod against a stop, by its angle and by the position of its mass."""
     angle, cartesian = br.gallery.load("pendulum").system, br.gallery.load("pendulum-xy").system
