@@ -153,7 +153,6 @@ def test_a_second_hinge_on_a_tilted_axis_changes_nothing():
     for system in (one, two):
         found = br.forward_dynamics(system, q, v).acceleration
         np.testing.assert_allclose(found, [hinge_acceleration()], rtol=1e-12)
-    assert abs(hinge_acceleration()) == pytest.approx(4.158, abs=1e-3)
     np.testing.assert_allclose(br.assemble(two, [0.7]).q, [0.7], atol=1e-14)
     runs = [br.simulate(system, [0.3], [0.5], t_end=1.0, save=5) for system in (one, two)]
     np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-10)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bricard.native.guards import DIFFERENCE, NEGATIVE, PRODUCT, SUM, call_of
-from bricard.native.instructions import ZERO, FoldedZero, Instructions, constant, known, sign, told_apart
+from bricard.native.instructions import ZERO, FoldedZero, Instructions, constant, known, sign, value_key
 from bricard.native.integers import Integers
 from bricard.native.kinds import INTEGERS, TYPES, Unsupported
 
@@ -184,7 +184,7 @@ class Code(Integers, Instructions):
     def select(self, condition: Any, kind: str, yes: Any, no: Any) -> Any:
         if known(condition):
             return yes if condition else no
-        if type(yes) is type(no) and told_apart(yes) == told_apart(no):
+        if type(yes) is type(no) and value_key(yes) == value_key(no):
             return yes
         if known(yes) and known(no) and yes == no == 0 and any(isinstance(x, FoldedZero) for x in (yes, no)):
             return ZERO

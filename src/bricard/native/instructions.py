@@ -64,7 +64,7 @@ class Instructions:
         """
         top = len(self._levels) - 1
         level = top if fixed else max([self._floor, *(self._level_of[x] for x in inputs if isinstance(x, str))])
-        key = (template, tuple(map(told_apart, inputs)), tuple(map(type, inputs)))
+        key = (template, tuple(map(value_key, inputs)), tuple(map(type, inputs)))
         if not fixed:
             for k in range(top, -1, -1):
                 found = self._levels[k].seen.get(key)
@@ -242,7 +242,7 @@ def sign(x: float) -> float:
     return math.copysign(1.0, x)
 
 
-def told_apart(x: Any) -> Any:
+def value_key(x: Any) -> Any:
     """A number, so that zero and minus zero differ."""
     return ("-", 0.0) if isinstance(x, float) and x == 0.0 and sign(x) < 0 else x
 
