@@ -9,9 +9,10 @@ without an alarm has computed what XLA would have, up to rounding and the signs 
 - **A factor that the program needs elsewhere** need not be checked itself. If it is not finite, neither are the sums
   and products that it enters, so it is enough to check the last of these (`_sinks`), which serves all that lead
   there.
-- **A factor that nothing else needs** is not computed. It is finite if all that it would be computed from is
-  *moderate* (`MODERATE`), and so few factors that sums of their products cannot overflow. Those values are checked,
-  or values that they follow from in turn; sines and cosines are moderate anyway.
+- **A factor that nothing else needs** is not computed. It is finite if bounds on what it would be computed from show
+  that it cannot overflow. A number that has no bound, or too large a one, is checked to be *moderate* (`MODERATE`),
+  which bounds the sums and products of it: these need no check. Sines and cosines are bounded unless they are NaN,
+  so that they only have to be finite.
 - A check is one multiplication and addition, to a sum of squares; one comparison serves a block of instructions.
 - **Choices** (`where`) end the argument: what is not chosen may be NaN, so that nothing behind a choice counts as a
   check of what is before it.
@@ -29,12 +30,10 @@ from typing import Any
 
 MODERATE, FINITE = 2.0**64, 2.0**500
 """What has to be moderate is no larger than the first; what has to be finite is taken for it up to the second."""
-LARGEST_KNOWN, LARGEST_SAFE = 2.0**400, 1e300
-"""What may be larger than the first is checked, so that nothing that is left out becomes larger than the second."""
-SUMS = 8
+LARGEST_SAFE = 1e300
+"""Nothing that is left out may become larger than this."""
+SUMS = 4
 """So many sums of squares are kept at a time, which do not wait for each other."""
-SHARED = 4
-"""Values that so many others follow from are checked in place of these."""
 
 SUM, DIFFERENCE = "fadd contract double {}, {}", "fsub contract double {}, {}"
 PRODUCT, NEGATIVE = "fmul contract double {}, {}", "fneg double {}"
@@ -89,16 +88,15 @@ class Guards:
         first = next(
             (k for k, (name, text, _) in enumerate(lines) if name is None and text.startswith("br ")), len(lines)
         )
-        bounds = self._bounds(border, order, first)
-        checks = {x for x, bound in bounds.items() if bound is None}
-        for x in behind:
-            if x not in needed:
-                known: list[Any] = [bounds.get(y) for y in self._inputs(x)]
-                largest = self._bound(x, [MODERATE if b is None else b for b in known])
-                if not largest <= LARGEST_SAFE:
-                    checks.add(x)
-                bounds[x] = min(largest, MODERATE) if x in checks else largest
-        sinks = self._sinks([*kept, *(x for x in border if x not in checks)], lines, needed)
+        unneeded = [x for x in behind if x not in needed]
+        bounds, checks = self._bounds(border, order, first, set())
+        large = self._too_large(unneeded, bounds)
+        if large:  # To bound what they would be computed from is cheaper than to compute them.
+            bounds, checks = self._bounds(border, order, first, self._behind(large, lambda x: x not in needed))
+            checks.update(self._too_large(unneeded, bounds))
+        unbounded = [x for x in kept if not bounds.get(x, math.inf) <= LARGEST_SAFE]
+        may_be_nan = [x for x in bounds if x in needed and x in self.made and self.made[x][0] in _ROUND]
+        sinks = self._sinks([*unbounded, *may_be_nan], lines, needed)
         return dict.fromkeys(sinks, FINITE) | dict.fromkeys(checks, MODERATE)
 
     def _inputs(self, name: str) -> list[str]:
@@ -128,21 +126,35 @@ class Guards:
         rest = iter(of_inputs)
         return _BOUNDS[template](*(next(rest) if isinstance(x, str) else abs(x) for x in inputs))
 
-    def _bounds(self, border: Sequence[str], order: dict[str, int], first: int) -> dict[str, float | None]:
-        """How large what is at the border can be, and all that it follows from; None: it is to be checked."""
-        users: dict[str, int] = {}
-        for name in self.made:
-            for x in self._inputs(name):
-                users[x] = users.get(x, 0) + 1
-        bounds: dict[str, float | None] = {}
+    def _bounds(
+        self, border: Sequence[str], order: dict[str, int], first: int, tight: set[str]
+    ) -> tuple[dict[str, float], set[str]]:
+        """How large what is at the border can be, and all that it follows from; and what is to be checked for that.
+
+        Those at the border are checked if they may be larger than `LARGEST_SAFE`, or than `MODERATE` if `tight`.
+        """
+        bounds: dict[str, float] = {}
+        checks: set[str] = set()
         behind = self._behind(border, lambda x: self.made[x][0] not in _ROUND if x in self.made else False)
         at_border = set(border)
         for name in sorted(behind, key=order.__getitem__):
-            known = [MODERATE if bounds.get(x, 1.0) is None else bounds.get(x, 1.0) for x in self._inputs(name)]
-            bound = self._bound(name, known)  # pyright: ignore[reportArgumentType]
-            shared = name in at_border or users.get(name, 0) >= SHARED or order[name] < first
-            bounds[name] = None if bound > LARGEST_KNOWN and shared else bound
-        return bounds
+            bound = self._bound(name, [bounds.get(x, 1.0) for x in self._inputs(name)])
+            limit = MODERATE if name in tight else LARGEST_SAFE
+            if not bound <= limit and (name in at_border or order[name] < first):
+                checks.add(name)
+                bound = MODERATE
+            bounds[name] = bound
+        return bounds, checks
+
+    def _too_large(self, unneeded: Sequence[str], bounds: dict[str, float]) -> list[str]:
+        """Those of registers, given in their order, that may overflow; the `bounds` of all are found."""
+        large = []
+        for x in unneeded:
+            bounds[x] = self._bound(x, [bounds[y] for y in self._inputs(x)])
+            if not bounds[x] <= LARGEST_SAFE:
+                large.append(x)
+                bounds[x] = MODERATE
+        return large
 
     def _sinks(self, names: Sequence[str], lines: Sequence[Line], needed: set[str]) -> set[str]:
         """What has to be finite for all of `names` to be: the last sums and products that they enter in their block."""

@@ -17,6 +17,10 @@ from bricard.native.stop import FLAG, STARTED
 from bricard.native.translate import Translation, constants
 from bricard.native.values import ONE_BY_ONE, Memory
 
+NONZERO, ZERO, MINUS_ZERO = np.arange(3, dtype=np.uint8)
+KNOWN = {ZERO: 0.0, MINUS_ZERO: -0.0}
+"""Zeros that are known when a program is made, with their signs."""
+
 
 class Packed(NamedTuple):
     """Arrays one after another in words of 8 bytes."""
@@ -27,7 +31,7 @@ class Packed(NamedTuple):
     signature: tuple[tuple[tuple[int, ...], str], ...]
     """Shape and type of each."""
     zeros: bytes | None
-    """Which words are zero and stay it, if that is to be used."""
+    """For each word `NONZERO`, `ZERO` or `MINUS_ZERO`, if zeros stay what they are and that is to be used."""
 
 
 def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
@@ -39,13 +43,13 @@ def pack(arrays: Sequence[Any], find_zeros: bool = False) -> Packed:
     arrays = [np.asarray(x) for x in arrays]
     words = np.empty(sum(x.size for x in arrays))
     whole, at = words.view(np.int64), 0
-    zero = np.zeros(words.size, dtype=bool)
+    zero = np.full(words.size, NONZERO)
     for x in arrays:
         part = slice(at, at + x.size)
         if x.dtype.kind == "f":
             words[part] = x.ravel()
             if find_zeros:
-                zero[part] = whole[part] == 0  # -0 is none: signs count
+                zero[part] = np.where(words[part] != 0, NONZERO, np.where(whole[part] == 0, ZERO, MINUS_ZERO))
         else:
             whole[part] = x.ravel()
         at += x.size
@@ -67,7 +71,7 @@ class Program:
         avals, inputs = iter(closed.in_avals), []
         for name, group in zip(names, groups, strict=True):
             base, at = code.parameter(name), 0
-            zeros = None if group.zeros is None else np.frombuffer(group.zeros, dtype=bool)
+            zeros = None if group.zeros is None else np.frombuffer(group.zeros, dtype=np.uint8)
             for shape, _ in group.signature:
                 aval: Any = next(avals)
                 size = math.prod(shape)
@@ -76,7 +80,8 @@ class Program:
                 if zeros is not None and size <= ONE_BY_ONE:
                     inputs[-1] = np.empty(shape, dtype=object)
                     for i, index in enumerate(np.ndindex(shape)):
-                        inputs[-1][index] = 0.0 if zeros[at + i] else values.element(array, index, array.kind)
+                        zero = KNOWN.get(zeros[at + i])
+                        inputs[-1][index] = values.element(array, index, array.kind) if zero is None else zero
                 at += size
         jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
         with np.errstate(all="ignore"):  # known numbers may be NaN or infinite
