@@ -2,19 +2,19 @@
 
 import functools
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bricard as br
-from bricard.equations.problem import equilibrate, state_problem
+from bricard import tracing
+from bricard.equations.problem import equilibrate, row_variation, state_problem
 from bricard.equations.reactions import needed_wrenches
 
 KINDS = ("relative", "absolute", "natural")
 
 
-@eqx.filter_jit
+@tracing.compiled
 def constraint_state(system, q, v):
     """Constraints, their matrix and their rates."""
     return system.constraints(q, 0.0), system.constraint_matrix(q, 0.0), system.constraint_rate(q, v, 0.0)
@@ -22,21 +22,25 @@ def constraint_state(system, q, v):
 
 def motion(system, q, v, u=None, t=0.0):
     """Accelerations of the bodies, reactions, what the joints must supply, energies."""
-    return _motion(system, q, v, jnp.zeros(system.nu) if u is None else u, jnp.asarray(t))
+    u, t = jnp.zeros(system.nu) if u is None else u, jnp.asarray(t)
+    result = _motion(system, q, v, u, t, row_variation_at(system, q, t))
+    return result | {"reactions": br.reactions(system, q, v, result["acceleration"], u, t)}
 
 
-# All at once: compiling the parts one by one takes far longer.
-@eqx.filter_jit
-def _motion(system, q, v, u, t):
-    rows = jnp.zeros((system.n_constraints, system.nv))
-    problem, units = equilibrate(state_problem(system, q, v, u, t, rows))
+@tracing.compiled
+def row_variation_at(system, q, t):
+    return row_variation(system, q, t)
+
+
+@tracing.compiled
+def _motion(system, q, v, u, t, variation):
+    problem, units = equilibrate(state_problem(system, q, v, u, t, variation))
     acceleration = br.Proximal().acceleration(problem) * units.columns
     return {
         "q": q,
         "v": v,
         "acceleration": acceleration,
         "rates": system.twist_rates(q, v, acceleration),
-        "reactions": br.reactions(system, q, v, acceleration, u, t),
         "needed": needed_wrenches(system, q, v, acceleration, u, t),
         "energy": jnp.stack([system.kinetic_energy(q, v, t), system.potential_energy(q, t)]),
         "mass": system.mass_matrix(q, t),
@@ -45,22 +49,45 @@ def _motion(system, q, v, u, t):
     }
 
 
+@tracing.compiled
+def stepped(system, q, change):
+    """The coordinates after a small motion."""
+    return system.normalize(q + system.qdot(q, change))
+
+
 def moved(system, seed=0, step=0.15, speed=1.0):
     """A state on the constraints away from the reference configuration, with a random admissible velocity."""
     rng = np.random.default_rng(seed)
     q, v = system.reference, jnp.asarray(speed * rng.normal(size=system.nv))
-    q = system.normalize(q + system.qdot(q, jnp.asarray(step * rng.normal(size=system.nv))))
+    q = stepped(system, q, jnp.asarray(step * rng.normal(size=system.nv)))
     for _ in range(30):
         phi, matrix, _ = constraint_state(system, q, v)
         if not phi.shape[0] or np.max(np.abs(phi)) < 1e-15:
             break
         change = -np.linalg.pinv(np.asarray(matrix), rcond=1e-7) @ np.asarray(phi)
-        q = system.normalize(q + system.qdot(q, jnp.asarray(change)))
+        q = stepped(system, q, jnp.asarray(change))
     for _ in range(2):
         _, matrix, rate = constraint_state(system, q, v)
         if matrix.shape[0]:
             v = v - np.linalg.pinv(np.asarray(matrix), rcond=1e-7) @ np.asarray(rate)
-    return q, jnp.asarray(v)
+    return jnp.asarray(q), jnp.asarray(v)
+
+
+@tracing.compiled
+def bodies(system, q, v):
+    """Placement and twists."""
+    return system.place(q), system.twists(q, v)
+
+
+@tracing.compiled
+def _state_of(system, place, twists):
+    q = system.coordinates_of(place)
+    return q, system.velocities_of(q, twists)
+
+
+def state_of(system, place, twists):
+    """Coordinates and velocities of bodies."""
+    return tuple(jnp.asarray(x) for x in _state_of(system, place, twists))
 
 
 def in_three_kinds(build, seed=0, step=0.15):
@@ -68,12 +95,11 @@ def in_three_kinds(build, seed=0, step=0.15):
     systems = {kind: build(kind) for kind in KINDS}
     tree = systems["relative"]
     q, v = moved(tree, seed, step)
-    place, twists = tree.place(q), tree.twists(q, v)
+    place, twists = bodies(tree, q, v)
     u = jnp.linspace(1.0, 2.0, tree.nu)
     results = {}
     for kind, system in systems.items():
-        own_q = system.coordinates_of(place)
-        results[kind] = motion(system, own_q, system.velocities_of(own_q, twists), u)
+        results[kind] = motion(system, *state_of(system, place, twists), u)
     return systems, results
 
 

@@ -9,8 +9,6 @@ import pytest
 import bricard as br
 from tests.mechanism.conftest import motion
 
-pytestmark = pytest.mark.slow  # compiles for minutes
-
 
 def geared_discs():
     """Two discs geared 1 : −2.5 with a motor, and their reduced inertia `J₁ + J₂/2.5²`."""

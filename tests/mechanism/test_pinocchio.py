@@ -5,8 +5,6 @@ import pytest
 
 from tests.mechanism.random_trees import KINDS, SCREWS, random_tree
 
-pytestmark = pytest.mark.slow  # compiles for minutes
-
 pin = pytest.importorskip("pinocchio")  # no wheels for Windows
 
 BALL = ("qx", "qy", "qz", "qw"), ("wx", "wy", "wz")
@@ -99,7 +97,7 @@ def state(tree, model):
 
 
 @pytest.mark.parametrize("kinds", [KINDS, SCREWS], ids=["all but screws", "screws"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 def test_random_tree(seed, kinds):
     tree = random_tree(seed, kinds)
     model, bodies = same_tree(tree.mechanism)

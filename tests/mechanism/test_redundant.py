@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 
 import bricard as br
-from tests.mechanism.conftest import motion
+from bricard import tracing
+from bricard.equations.problem import equilibrate, state_problem
+from bricard.equations.rank import subspaces
+from tests.mechanism.conftest import KINDS, bodies, motion, moved, state_of
+from tests.properties.random_mechanisms import TREE, Sketch, random_joint
 
 
 def door(hinges):
@@ -143,6 +147,124 @@ def hinge_acceleration():
     arm = np.array((0.4, 0.0, 1.0))
     inertia = axis @ np.diag((2.0, 3.0, 1.0)) @ axis + 20.0 * (arm @ arm - (axis @ arm) ** 2)
     return axis @ np.cross(arm, (0.0, 0.0, -9.81 * 20.0)) / inertia
+
+
+AXIS = np.array((0.1, 0.2, 1.0)) / np.linalg.norm((0.1, 0.2, 1.0))
+
+
+def turned_door(system, angle):
+    """Coordinates of the tilted door after a turn about its hinges."""
+    single = tilted_door(1).system()
+    place, twists = bodies(single, jnp.array([angle]), jnp.zeros(1))
+    return state_of(system, place, twists)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tilted_door_on_two_hinges(kind):
+    system = tilted_door(2).system(kind)
+    q, v = system.reference, jnp.zeros(system.nv)
+    assert br.mobility(system, q).dof == 1
+    result = motion(system, q, v)
+    assert hinge_acceleration() == pytest.approx(4.158, abs=5e-4)
+    np.testing.assert_allclose(result["rates"][0, 3:], hinge_acceleration() * AXIS, atol=1e-9)
+    needed, reactions = result["needed"][0], result["reactions"]
+    hinges = [reactions["hinge 0"], reactions["hinge 1"]]
+    np.testing.assert_allclose(sum(np.asarray(h.force) for h in hinges), needed[:3], atol=1e-8)
+    arms = [np.asarray(h.point) - (0.4, 0.0, 1.0) for h in hinges]
+    moments = [np.asarray(h.moment) + np.cross(arm, h.force) for h, arm in zip(hinges, arms, strict=True)]
+    np.testing.assert_allclose(sum(moments), needed[3:], atol=1e-8)
+    assert not np.any(np.asarray(hinges[0].determinate)[:5])
+    for hinge in hinges:
+        np.testing.assert_allclose(np.asarray(hinge.moment) @ AXIS, 0.0, atol=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_tilted_door_is_assembled_next_to_the_guess(kind):
+    """In the coordinates of the body, the guess has left both hinges by some centimetres."""
+    system = tilted_door(2).system(kind)
+    guess = turned_door(system, 0.7)[0]
+    if kind == "relative":
+        np.testing.assert_allclose(br.assemble(system, guess).q, [0.7], atol=1e-14)
+    else:
+        off = 0.02 * np.random.default_rng(0).normal(size=system.nq)
+        found = br.assemble(system, guess + off)
+        assert np.max(np.abs(found.position_error)) < 1e-12
+        assert np.linalg.norm(found.q - guess) < 2.0 * np.linalg.norm(off)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tilted_door_swings_about_its_rest(kind):
+    """`ω² = m g |r| |z| / J`, with the parts of arm and vertical that are normal to the axis, opposite at rest."""
+    arm, up = np.array((0.4, 0.0, 1.0)), np.array((0.0, 0.0, 1.0))
+    inertia = AXIS @ np.diag((2.0, 3.0, 1.0)) @ AXIS + 20.0 * (arm @ arm - (AXIS @ arm) ** 2)
+    r, z = arm - (arm @ AXIS) * AXIS, up - (up @ AXIS) * AXIS
+    rest = np.arctan2(AXIS @ np.cross(r, -z), r @ -z)
+    omega = np.sqrt(20.0 * 9.81 * np.linalg.norm(r) * np.linalg.norm(z) / inertia)
+    system = tilted_door(2).system(kind)
+    roots = np.asarray(br.stability.eigenvalues(system, turned_door(system, rest)[0]).physical)
+    np.testing.assert_allclose(np.sort(roots.imag), [-omega, omega], atol=1e-7)
+    np.testing.assert_allclose(roots.real, 0.0, atol=1e-7)
+
+
+@tracing.compiled
+def acceleration(system, q, v):
+    """By the default route, and the scaled constraint matrix."""
+    problem, units = equilibrate(state_problem(system, q, v, jnp.zeros(system.nu), jnp.zeros(())))
+    return br.Proximal().acceleration(problem) * units.columns, problem.matrix
+
+
+@pytest.mark.parametrize("kind", sorted(set(TREE)))
+def test_doubled_joint_changes_nothing(kind):
+    """A joint is placed twice, then joined by a constraint that it implies (`parallel` across a slide)."""
+    systems = []
+    for times in range(3):
+        s = Sketch(np.random.default_rng(0), np.random.default_rng(1))
+        s.joint("revolute", -1, s.body(s.point()), s.point(), s.direction())
+        _, again, implied = random_joint(s, kind, 0, s.body(s.point()), s.point())
+        for add in (again, implied)[:times]:
+            add()
+        if times == 2 and kind == "prismatic":
+            s.joint("parallel", 0, 1, s.point(), s.direction())
+        systems.append(s.m.system())
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        q = jnp.asarray(np.asarray(systems[0].reference) + rng.normal(size=systems[0].nq))
+        q, v = systems[0].normalize(q), jnp.asarray(rng.normal(size=systems[0].nv))
+        expected, _ = acceleration(systems[0], q, v)
+        for system in systems[1:]:
+            found, matrix = acceleration(system, q, v)
+            assert matrix.shape[0] > 0
+            assert subspaces(np.asarray(matrix)).rank == 0
+            np.testing.assert_allclose(found, expected, atol=1e-9 * (1.0 + np.max(np.abs(expected))), rtol=0)
+
+
+def test_planar_loop_at_an_oblique_angle():
+    """A four-bar described in the plane, and the same in space, turned and moved: equal coordinates, equal motion."""
+    points = np.array([(0, 0), (0.3, 1.0), (2.3, 1.4), (2.0, 0)])
+    names = ("crank", "coupler", "rocker")
+    frame = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    frame = frame * np.sign(np.linalg.det(frame))
+    systems = []
+    for planar in (True, False):
+
+        def put(x, planar=planar):
+            return x if planar else np.array((3.0, -5.0, 1.0)) + frame[:, :2] @ x
+
+        gravity = np.array((0.0, -9.81))
+        m = br.Mechanism(gravity=gravity if planar else frame[:, :2] @ gravity, planar=planar)
+        for k, name in enumerate(names):
+            inertia = 0.3 if planar else frame @ np.diag((0.1, 0.2, 0.3)) @ frame.T
+            m.body(name, mass=1.0 + k, com=put(0.5 * (points[k] + points[k + 1])), inertia=inertia)
+        for k, pair in enumerate(zip(("ground", *names), (*names, "ground"), strict=True)):
+            m.revolute(f"J{k}", *pair, put(points[k]), *([] if planar else [frame[:, 2]]))
+        systems.append(m.system())
+    flat, oblique = systems
+    assert br.mobility(oblique, oblique.reference).dof == 1
+    for seed in range(3):
+        q, v = moved(flat, seed)
+        expected, found = acceleration(flat, q, v)[0], acceleration(oblique, q, v)[0]
+        np.testing.assert_allclose(found, expected, atol=1e-9 * (1.0 + np.max(np.abs(expected))), rtol=0)
 
 
 @pytest.mark.slow

@@ -10,8 +10,6 @@ from bricard.gallery.bennett import bennett_mechanism
 from bricard.gallery.four_bar import four_bar_mechanism
 from bricard.gallery.spatial_slider_crank import spatial_slider_crank_mechanism
 
-pytestmark = pytest.mark.slow  # compiles for minutes
-
 mujoco = pytest.importorskip("mujoco")
 
 TIMES = np.linspace(0.0, 0.3, 4)

@@ -13,7 +13,7 @@ from bricard.equations.problem import equilibrate, row_variation, state_problem,
 from bricard.equations.proximal import DEFAULT
 from bricard.equations.rank import subspaces
 from tests.properties import maximal
-from tests.properties.random_mechanisms import DRAWS, sketch
+from tests.properties.random_mechanisms import DRAWS, FAMILIES, sketch, spherical_loop
 
 STATES = 16
 """States of each draw: several hundred states of each topology go through one program."""
@@ -55,13 +55,16 @@ def motion(system, q, v, u, variation):
     return Motion(place.p, place.R, system.twists(q, v), system.twist_rates(q, v, acceleration), scaled.matrix)
 
 
-def check(case):
-    """Every state that is not next to a singular position agrees, and there are few others."""
+def check(case, most_missed=0.2):
+    """Every state that is not next to a singular position agrees, and there are few others.
+
+    A projection may miss the constraints from at most a fraction `most_missed` of the random starts.
+    """
     found, oracle = case.found, case.oracle
     assert np.all(np.isfinite(found.accelerations))
     met = oracle.position_error < 1e-12  # a random start may be too far for a projection
     regular = met & (oracle.weakest > 1e-3) & (oracle.strongest_dropped < 1e-9) & (oracle.inertia > 1e-5)
-    assert np.mean(met) > 0.8
+    assert np.mean(~met) <= most_missed
     assert np.mean(regular) > 0.5
     assert np.max(oracle.velocity_error[regular]) < 1e-9 * (1.0 + np.max(np.abs(found.twists[regular])))
     size = 1.0 + np.max(np.abs(oracle.acceleration), axis=(1, 2))
@@ -90,7 +93,8 @@ def test_more_topologies_in_joint_coordinates(seed):
 @pytest.mark.parametrize("seed", [3, *(pytest.param(k, marks=pytest.mark.slow) for k in range(0, 200, 9))])
 @pytest.mark.parametrize("kind", ["absolute", "natural"])
 def test_coordinates_of_bodies_agree_with_maximal_ones(seed, kind):
-    check(run(seed, kind))
+    # On a spherical linkage redundant rows disagree off the constraints: the projection must leave them alone.
+    check(run(seed, kind), most_missed=0.005 if FAMILIES[seed % len(FAMILIES)] is spherical_loop else 0.2)
 
 
 @pytest.mark.parametrize("seed", [3, *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 200, 9))])
@@ -110,9 +114,9 @@ class Case(NamedTuple):
 def run(seed, kind):
     """Several hundred states of one topology, by bricard and by the oracle."""
     sketches = [sketch(seed, draw) for draw in range(DRAWS)]
-    # A projection is made for the error of a step. In the coordinates of bodies a random start leaves all constraints,
-    # and redundant ones soon disagree too much.
-    distance = 0.05 if kind == "relative" else 0.001
+    # In the coordinates of bodies a random start leaves the constraints of all joints, not only of those that close
+    # loops.
+    distance = 0.05 if kind == "relative" else 0.01
     rng = np.random.default_rng([seed, 1])
     motions, inputs = [], []
     for s in sketches:

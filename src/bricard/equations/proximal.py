@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bricard.equations.factor import Factor
 from bricard.equations.problem import Problem
 from bricard.equations.route import Route
+from bricard.system import Scalar
 
 
 class Proximal(Route):
@@ -38,10 +40,23 @@ DEFAULT = Proximal()
 """The route that is taken unless another is asked for."""
 
 
+def spurious_strength(off: Float[Array, " n"], variation: Float[Array, " *shape"]) -> Float[Array, ""]:
+    """How strong a combination of rows may seem off the constraints that is none on them.
+
+    `off` is about the distance from the constraints, in the coordinates; `variation` are the changes of the rows, in
+    good units, of which only the squares matter. Redundant rows depend on each other on the constraints only. At a
+    distance `ε`, they have a singular value of up to `ε` times the change of the rows, and ask for different things by
+    `ε²`: solved as if they were independent, they lead anywhere. With their strength, the square of the singular value,
+    below `μ`, they are left alone, and the correction still converges quadratically, as the method of Levenberg and
+    Marquardt does with a `μ` proportional to the square of the residual.
+    """
+    return jax.lax.stop_gradient(jnp.sum(off**2) * jnp.sum(variation**2))
+
+
 class Gram:
     """A factorised Gram matrix `halfᵀ half` for several right sides, solved where it is not zero."""
 
-    def __init__(self, half: Float[Array, "n m"], mu: float, sweeps: int = DEFAULT.sweeps):
+    def __init__(self, half: Float[Array, "n m"], mu: float | Scalar, sweeps: int = DEFAULT.sweeps):
         self.matrix = half.T @ half
         self.sweeps = sweeps
         self.factor = Factor(self.matrix + mu * jnp.eye(self.matrix.shape[0]))

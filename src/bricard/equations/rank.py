@@ -131,3 +131,14 @@ def subspaces(matrix: Float[np.ndarray, "m n"]) -> Subspaces:
     u, s, vt = np.linalg.svd(matrix)
     r = int(np.sum(s > RANK_TOLERANCE * max(1.0, s[0])))
     return Subspaces(s, r, u[:, :r], u[:, r:], vt[r:].T)
+
+
+def pseudoinverse(matrix: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "n m"]:
+    """Moore–Penrose inverse, by the tolerance above."""
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[::-1])
+    if not np.all(np.isfinite(matrix)):  # NumPy would raise an error
+        return np.full(matrix.shape[::-1], np.nan)
+    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
+    r = int(np.sum(s > RANK_TOLERANCE * max(1.0, s[0])))
+    return (vt[:r].T / s[:r]) @ u[:, :r].T

@@ -10,6 +10,7 @@ forces at the mechanism's size), and flagged: a rigid model cannot tell.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,12 +19,13 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from bricard.equations.rank import DETERMINATE_TOLERANCE, pinv
+from bricard.equations.rank import DETERMINATE_TOLERANCE, pinv, pseudoinverse
 from bricard.errors import ModelError
 from bricard.mechanism.base import MechanismSystem
 from bricard.mechanism.frames import Placement, pair_forces
 from bricard.mechanism.model import Model
 from bricard.system import Scalar, System, Vector, VectorLike
+from bricard.tracing import can_be_looked_at, compiled
 
 _IN_PLANE_AXIS = ("prismatic", "point_on_line", "point_on_plane", "parallel")
 
@@ -95,7 +97,13 @@ def reactions(
     system = _mechanism(system)
     inputs = system.vector(jnp.zeros(system.nu) if u is None else u, "u")
     state = system.vector(q, "q"), system.vector(v, "v"), system.vector(acceleration, "v")
-    return _reactions(system, *state, inputs, jnp.asarray(t, dtype=float))
+    arguments = (*state, inputs, jnp.asarray(t, dtype=float))
+    if not can_be_looked_at(system, *arguments):
+        return _at(system, *arguments)
+    # The singular value decomposition by NumPy: the rest is fit for LLVM, which compiles it in a fraction of the time.
+    loads = _Loads(*_compiled_loads(system, *arguments))
+    inverse = pseudoinverse(np.asarray(loads.matrix).T)
+    return jax.tree.map(jnp.asarray, _compiled_per_joint(system, arguments[0], loads, jnp.asarray(inverse)))
 
 
 @eqx.filter_jit
@@ -114,22 +122,40 @@ def _mechanism(system: System) -> MechanismSystem:
     return system
 
 
-def _at(system: MechanismSystem, q: Vector, v: Vector, acceleration: Vector, u: Vector, t: Scalar) -> Reactions:
+class _Loads(NamedTuple):
+    """`matrixᵀ λ = needed`, in units of force: moments are divided by the size of the mechanism."""
+
+    matrix: Float[Array, "m c"]
+    needed: Float[Array, " c"]
+    weights: Float[Array, " m"]
+    """Units of the multipliers."""
+
+
+def _loads(system: MechanismSystem, q: Vector, v: Vector, acceleration: Vector, u: Vector, t: Scalar) -> _Loads:
     model, place = system.model, system.place(q)
     wrenches = model.all_row_wrenches(place, t)
     needed = needed_wrenches(system, q, v, acceleration, u, t)
-    # In units of force: moments by the size of the mechanism.
     parts, units = _units(model)
     matrix = (wrenches[:, :, parts] / units[None, None]).reshape(wrenches.shape[0], -1)
     weights = jnp.where(_is_moment(model), model.scale, 1.0)
-    matrix = matrix * weights[:, None]
-    inverse = pinv(matrix.T)
-    multipliers = weights * (inverse @ (needed[:, parts] / units[None]).reshape(-1))
-    loose = weights[:, None] * (jnp.eye(matrix.shape[0]) - matrix @ inverse.T)
-    return _per_joint(model, place, multipliers, jax.lax.stop_gradient(loose), weights)
+    return _Loads(matrix * weights[:, None], (needed[:, parts] / units[None]).reshape(-1), weights)
 
 
-_reactions = eqx.filter_jit(_at)
+def _from_inverse(system: MechanismSystem, q: Vector, loads: _Loads, inverse: Float[Array, "m c"]) -> Reactions:
+    """The reactions, from the loads and the pseudoinverse of the transpose of their matrix."""
+    multipliers = loads.weights * (inverse @ loads.needed)
+    loose = loads.weights[:, None] * (jnp.eye(loads.matrix.shape[0]) - loads.matrix @ inverse.T)
+    return _per_joint(system.model, system.place(q), multipliers, jax.lax.stop_gradient(loose), loads.weights)
+
+
+_compiled_loads = compiled(_loads)
+_compiled_per_joint = compiled(_from_inverse)
+
+
+@eqx.filter_jit
+def _at(system: MechanismSystem, q: Vector, v: Vector, acceleration: Vector, u: Vector, t: Scalar) -> Reactions:
+    loads = _loads(system, q, v, acceleration, u, t)
+    return _from_inverse(system, q, loads, pinv(loads.matrix.T))
 
 
 def needed_wrenches(

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 from bricard.equations.band import Band
 from bricard.equations.pattern import Pattern, index_lists, pick, sharing, sums
 from bricard.equations.problem import applied_force, unit_columns, unit_rows
+from bricard.equations.proximal import spurious_strength
 from bricard.system import Numbers, Scalar, System, Vector
 from bricard.tracing import remembered
 
@@ -75,7 +76,7 @@ class Structure:
         inside = (i * self.block + j) * self.count + column
         return (inside + np.where(row == column, 0, self.block**2 * self.count))[used], used
 
-    def band(self, mass: Float[Array, " k"], matrix: Float[Array, " l"], mu: float) -> Band:
+    def band(self, mass: Float[Array, " k"], matrix: Float[Array, " l"], mu: float | Scalar) -> Band:
         """`M + AᵀA/μ`, factorised."""
         products = pick(matrix, self._pairs[0]) * pick(matrix, self._pairs[1])
         both = sums(pick(mass, self._used), self._of_mass) + sums(products, self._of_pairs) / mu
@@ -150,9 +151,15 @@ class Saddle:
     """`M x = f + Aᵀλ`, `A x = b` for several right sides, by the method of multipliers on one factorisation."""
 
     def __init__(
-        self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], mu: float, sweeps: int | None = None
+        self,
+        structure: Structure,
+        at: Matrices,
+        variation: Float[Array, "m n"],
+        mu: float,
+        sweeps: int | None = None,
+        residual: Float[Array, " m"] | None = None,
     ):
-        self.mu, self.sweeps = mu, enough_sweeps(mu) if sweeps is None else sweeps
+        self.sweeps = enough_sweeps(mu) if sweeps is None else sweeps
         of_mass, of_matrix = structure.mass, structure.matrix
         diagonal = np.flatnonzero(of_mass.rows == of_mass.columns)
         self.columns = jax.lax.stop_gradient(unit_columns(at.mass[diagonal]))
@@ -163,7 +170,11 @@ class Saddle:
         self.mass = at.mass * self.columns[of_mass.rows] * self.columns[of_mass.columns]
         self.matrix = at.matrix * along / self.rows[of_matrix.rows]
         self.structure = structure
-        self.band = structure.band(self.mass, self.matrix, mu)
+        self.mu = jnp.asarray(mu)
+        if residual is not None:
+            off = self.columns * of_matrix.transposed_times(self.matrix, residual / self.rows)
+            self.mu += spurious_strength(off, change * along / self.rows[of_matrix.rows])
+        self.band = structure.band(self.mass, self.matrix, self.mu)
 
     def solve(self, force: Vector, target: Float[Array, " m"]) -> Vector:
         """`x`."""

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from bricard.equations.factor import Factor
 from bricard.equations.problem import Problem, scales, state_problem
-from bricard.equations.proximal import Gram
+from bricard.equations.proximal import Gram, spurious_strength
 from bricard.equations.sparse import Matrices, Saddle, Structure, matrices
 from bricard.errors import ModelError
 from bricard.system import Scalar, System, Vector
@@ -47,18 +47,21 @@ class Project(eqx.Module):
         `variation` is that of `row_variation`, `structure` that of a large system.
         """
         q = system.normalize(q)
+        velocity_rows = jnp.zeros(system.n_constraints - system.n_holonomic)
+
+        def residual(q: Vector) -> Float[Array, " m"]:
+            return jnp.concatenate([system.constraints(q, t), velocity_rows])
+
         if structure is None:
             matrix = system.constraint_matrix(q, t)
             mass = system.mass_matrix(q, t) if self.metric == "mass" else jnp.eye(system.nv)
-            correction = Correction(mass, matrix, variation, system.weakest_constraint)
+            correction = Correction(mass, matrix, variation, system.weakest_constraint, residual(q))
         else:
             at = matrices(system, structure, q, t)
-            correction = SparseCorrection(structure, at, variation, system.weakest_constraint)
-        velocity_rows = jnp.zeros(system.n_constraints - system.n_holonomic)
+            correction = SparseCorrection(structure, at, variation, system.weakest_constraint, residual(q))
 
         def closer(q: Vector, _: None) -> tuple[Vector, None]:
-            residual = jnp.concatenate([system.constraints(q, t), velocity_rows])
-            return system.normalize(q - system.qdot(q, correction(residual))), None
+            return system.normalize(q - system.qdot(q, correction(residual(q)))), None
 
         def slower(v: Vector, _: None) -> tuple[Vector, None]:
             return v - correction(system.constraint_rate(q, v, t)), None
@@ -72,11 +75,17 @@ class Project(eqx.Module):
 class Correction:
     """The smallest change of velocity that changes the constraint rates as asked: `M⁻¹Aᵀ(A M⁻¹Aᵀ)⁺`, rank-safe.
 
-    `mu` is the strength far below which a combination of rows counts as redundant (`System.weakest_constraint`).
+    `mu` is the strength far below which a combination of rows counts as redundant (`System.weakest_constraint`); a
+    `residual` `Φ` that is not small raises it (`spurious_strength`).
     """
 
     def __init__(
-        self, mass: Float[Array, "n n"], matrix: Float[Array, "m n"], variation: Float[Array, "m n"], mu: float
+        self,
+        mass: Float[Array, "n n"],
+        matrix: Float[Array, "m n"],
+        variation: Float[Array, "m n"],
+        mu: float,
+        residual: Float[Array, " m"] | None = None,
     ):
         self.units = scales(mass, matrix, variation)
         self.matrix = matrix
@@ -84,8 +93,13 @@ class Correction:
         scaled = matrix * columns[None, :] / self.units.rows[:, None]
         self.factor = Factor(mass * columns[None, :] * columns[:, None] + scaled.T @ scaled)
         self.half = self.factor.whiten(scaled.T)
+        if residual is None:
+            spurious = jnp.zeros(())
+        else:
+            off = columns * (scaled.T @ (residual / self.units.rows))
+            spurious = spurious_strength(off, variation * columns[None, :] / self.units.rows[:, None])
         # One sweep is enough: `project` repeats the correction with what is left anyway.
-        self.gram = Gram(self.half, mu, sweeps=1)
+        self.gram = Gram(self.half, mu + spurious, sweeps=1)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
@@ -99,9 +113,16 @@ class Correction:
 class SparseCorrection:
     """The same for a large system with little coupling."""
 
-    def __init__(self, structure: Structure, at: Matrices, variation: Float[Array, "m n"], mu: float):
+    def __init__(
+        self,
+        structure: Structure,
+        at: Matrices,
+        variation: Float[Array, "m n"],
+        mu: float,
+        residual: Float[Array, " m"] | None = None,
+    ):
         self.pattern, self.entries = structure.matrix, at.matrix
-        self.saddle = Saddle(structure, at, variation, mu, sweeps=1)
+        self.saddle = Saddle(structure, at, variation, mu, sweeps=1, residual=residual)
 
     def __call__(self, rates: Float[Array, " m"]) -> Vector:
         """The change of velocity (nv,) that changes the constraint rates by `rates` (m,)."""
