@@ -1,10 +1,13 @@
 """Random constrained systems with explicit time, and the same in plain NumPy with derivatives written out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from jax import numpy as jnp
 
 import bricard as br
 from bricard.control import Output, Reference
+from tests.control.systems import make_system
 
 
 class Random(br.System):
@@ -135,7 +138,7 @@ def draw(rng, *, inputs, outputs, double=False, decades=2.0):
         "drag": rng.normal(size=(4, 4)),
         "forces": forces,
     }
-    system = Random(offset=np.zeros(2), **numbers)
+    numbers["offset"] = np.zeros(2)
     unit = 10.0 ** rng.uniform(-decades, decades, outputs)  # of the outputs
     output = Curved(
         unit[:, None] * rng.normal(size=(outputs, 4)),
@@ -144,8 +147,9 @@ def draw(rng, *, inputs, outputs, double=False, decades=2.0):
         scale,
     )
     output = Curved(*(jnp.asarray(getattr(output, n)) for n in ("rows", "bend", "shift", "sizes")))
-    at = Plain(system, output, q, v, t)
-    system = Random(offset=at.position[:2], **numbers)
+    at = Plain(SimpleNamespace(**numbers), output, q, v, t)
+    numbers["offset"] = at.position[:2]
+    system = make_system(Random, numbers)
     b, c = unit * rng.normal(size=outputs), unit * rng.normal(size=outputs)
     a = at.y - b * t - c * t**2 + 0.02 * unit * rng.normal(size=outputs)
     return system, output, Quadratic(*(jnp.asarray(x) for x in (a, b, c))), q, v, t

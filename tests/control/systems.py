@@ -1,10 +1,22 @@
 """Systems and tasks that several tests control."""
 
+import equinox as eqx
 import numpy as np
 from jax import numpy as jnp
 
 import bricard as br
 from bricard.gallery.slider_crank import SliderCrank
+
+_MADE = {}
+
+
+def make_system(kind, numbers):
+    """A system with these arrays. Only the first of each shape is checked as a model: a check takes about 100 ms."""
+    key = kind, tuple((name, np.shape(x)) for name, x in numbers.items())
+    if key not in _MADE:
+        _MADE[key] = kind(**numbers)
+    arrays = [jnp.asarray(x, dtype=float) for x in numbers.values()]
+    return eqx.tree_at(lambda s: [getattr(s, name) for name in numbers], _MADE[key], arrays)
 
 
 class Matrices(br.System):
@@ -39,7 +51,8 @@ def random_matrices(rng, *, inputs=None, repeat=True):
     if repeat:
         rows[2] = 1e2 * (rows[0] - 2.0 * rows[1])
     inputs = np.eye(6) if inputs is None else inputs
-    return Matrices(mass=root @ root.T + np.eye(6), rows=rows, forces=inputs, pull=rng.normal(size=6))
+    numbers = {"mass": root @ root.T + np.eye(6), "rows": rows, "forces": inputs, "pull": rng.normal(size=6)}
+    return make_system(Matrices, numbers)
 
 
 class CrankMotor(SliderCrank):

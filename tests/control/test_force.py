@@ -1,16 +1,19 @@
 """Motion and constraint force at once: 50 N held while the arm moves."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
+from scipy.integrate import solve_ivp
 
 import bricard as br
-from bricard.control import HybridMotionForce, ProjectedInverseDynamics, QuasiVelocityTracking
+from bricard.control import HybridMotionForce, QuasiVelocityTracking, Reference
+from bricard.control.quasi_velocity import Frame
 from tests.control.systems import BothMotors, prr_path, prr_task
 
-inputs = eqx.filter_jit(lambda law, t, q, v: law(t, q, v, law.start(t, q, v)))
 TIP = "tip on the surface"
 
 
@@ -18,32 +21,71 @@ def close(a, b, atol):
     np.testing.assert_allclose(a, b, rtol=0, atol=atol)
 
 
+class Swing(Reference):
+    """`centre + size · (sin 0.6πt, sin πt)`, in numbers that one compiled run serves."""
+
+    centre: jax.Array
+    size: jax.Array
+
+    def __call__(self, t):
+        return self.centre + self.size * jnp.stack([jnp.sin(0.6 * jnp.pi * t), jnp.sin(jnp.pi * t)])
+
+
+class Ramp(Reference):
+    """`start + slope · t`."""
+
+    start: jax.Array
+    slope: jax.Array
+
+    def __call__(self, t):
+        return jnp.stack([self.start + self.slope * t])
+
+
+@eqx.filter_jit
+def inputs_and_terms(law, t, q, v):
+    """Inputs of a law, and `M`, `h`, `A`, `b` of its system."""
+    system = law.system
+    terms = system.mass_matrix(q, t), system.bias(q, v, t), system.constraint_matrix(q, t)
+    return law(t, q, v, law.start(t, q, v)), (*terms, system.constraint_acceleration(q, v, t))
+
+
 class TestHybrid:
+    @staticmethod
+    def run(model, reference, force):
+        """From rest, on the plant of the source, with the force measured there."""
+        plant = br.gallery.load("prr")
+        law = HybridMotionForce(model, prr_task, reference, 9.0, 6.0, {TIP: force}, 1.0, 10.0, plant=plant.system)
+        return br.simulate(plant.system, plant.q, plant.v, 2.0, controller=law, save=[0.0, 0.5, 1.0, 2.0])
+
     @pytest.mark.slow
     def test_force_and_motion_do_not_disturb_each_other(self):
         example = br.gallery.load("prr")
-        both = HybridMotionForce(
-            example.system, prr_task, prr_path, 9.0, 6.0, {TIP: lambda t: 50.0 + 20.0 * t}, 0.5, 2.0
-        )
-        motion = ProjectedInverseDynamics(example.system, prr_task, prr_path, 9.0, 6.0)
-        run = br.simulate(example.system, example.q, example.v, 0.5, controller=both, save=4)
+        centre, size = jnp.array([0.5, np.pi / 12]), jnp.array([0.3, np.pi / 6])
+        run = self.run(example.system, Swing(centre, size), Ramp(jnp.asarray(50.0), jnp.asarray(20.0)))
         close(run.multipliers[:, 0], 50.0 + 20.0 * run.t, 1e-8)
-        q, v = run.q[-1], run.v[-1]
-        first, second = (
-            br.forward_dynamics(example.system, q, v, inputs(law, run.t[-1], q, v), run.t[-1]) for law in (both, motion)
-        )
-        close(first.acceleration, second.acceleration, 1e-8)
+        # `ë + 6 ė + 9 e = 0` from the start on, as without a wanted force.
+        e, rate = np.asarray(prr_task(example.q) - centre), -np.asarray(size) * np.array([0.6 * np.pi, np.pi])
+        t = np.asarray(run.t)[:, None]
+        close(run.signals["error"], (e + (rate + 3.0 * e) * t) * np.exp(-3.0 * t), 1e-8)
+
+    @pytest.mark.slow
+    def test_a_wrong_model_is_corrected_by_the_integral(self):
+        """With the arm held where it stands, the error of the force decays by `2 ė + 10 e = 0`."""
+        example = br.gallery.load("prr")
+        heavy = br.gallery.load("prr", m=6.0).system
+        run = self.run(heavy, Swing(prr_task(example.q), jnp.zeros(2)), Ramp(jnp.asarray(50.0), jnp.asarray(0.0)))
+        error = np.abs(run.multipliers[:, 0] - 50.0)
+        assert error[0] > 1.0
+        assert error[-1] < 1e-3 * error[0]
 
     def test_the_law_of_the_source(self):
         """Aghili (49), with `C_c` for `C`, in its sign of the force: `f_⊥ = h_⊥ + μ(f_∥ − h_∥ + C_c v) + F_d`."""
         example = br.gallery.load("prr")
-        system = example.system
-        start = br.assemble(system, example.q, [0.3, -0.2, 0.4])
-        q, v = start.q, start.v
-        law = HybridMotionForce(system, prr_task, prr_path, 9.0, 6.0, {TIP: -50.0})
-        f = inputs(law, 0.0, q, v)
-        mass, a = np.asarray(system.mass_matrix(q, 0.0)), np.asarray(system.constraint_matrix(q, 0.0))
-        h, b = np.asarray(system.bias(q, v, 0.0)), np.asarray(system.constraint_acceleration(q, v, 0.0))
+        law = HybridMotionForce(example.system, prr_task, prr_path, 9.0, 6.0, {TIP: -50.0})
+        t, q, v = jnp.zeros(()), jnp.asarray(example.q), jnp.array([0.3, -0.2, 0.4])
+        _, (_, _, a, _) = inputs_and_terms(law, t, q, v)
+        v = v - jnp.linalg.pinv(a) @ (a @ v)
+        f, (mass, h, a, b) = jax.tree.map(np.asarray, inputs_and_terms(law, t, q, v))
         p = np.eye(3) - np.linalg.pinv(a) @ a
         inertia = mass + p @ mass - (p @ mass).T
         mu = (np.eye(3) - p) @ mass @ np.linalg.inv(inertia)
@@ -55,23 +97,12 @@ class TestHybrid:
         goal = {"slider": 10.0, "slider again": 0.0}
         law = HybridMotionForce(system, "crank", lambda t: 0.3 + 2.0 * t, 9.0, 6.0, goal)
         q, v = jnp.array([0.3, -0.6]), jnp.array([2.0, -4.0])
-        found = br.forward_dynamics(system, q, v, inputs(law, 0.0, q, v))
-        close(found.constraint_force, system.constraint_matrix(q, 0.0)[0] * 10.0, 1e-8)
+        u, (mass, h, a, b) = jax.tree.map(np.asarray, inputs_and_terms(law, jnp.zeros(()), q, v))
+        # On the reference, the crank goes on as it is; the constraint tells how the rod accelerates.
+        acceleration = np.array([0.0, b[0] / a[0, 1]])
+        close(mass @ acceleration + h - u, a[0] * 10.0, 1e-8)
         with pytest.raises(br.ModelError, match="is not unique"):
             HybridMotionForce(system, "crank", 0.0, 1.0, 1.0, {"slider": 10.0}).check(0.0, q, v)
-
-    @pytest.mark.slow
-    def test_a_wrong_model_is_corrected_by_the_integral(self):
-        example = br.gallery.load("prr")
-        heavy = br.gallery.load("prr", m=6.0).system
-        start = br.assemble(example.system, example.q)
-        law = HybridMotionForce(
-            heavy, prr_task, prr_task(start.q), 40.0, 12.0, {TIP: 50.0}, 1.0, 10.0, plant=example.system
-        )
-        run = br.simulate(example.system, start.q, start.v, 2.0, controller=law, save=3)
-        error = np.abs(run.multipliers[:, 0] - 50.0)
-        assert error[0] > 1.0
-        assert error[-1] < 1e-3 * error[0]
 
     def test_too_few_inputs_for_motion_and_force(self):
         class OneMotor(BothMotors):
@@ -93,55 +124,99 @@ class TestHybrid:
             HybridMotionForce(BothMotors(), "crank", 0.0, 1.0, 1.0, force)
 
 
+class Seen(NamedTuple):
+    """What is compared of a law in quasi-velocities at a state, and the terms of the equations of motion there."""
+
+    u: jax.Array
+    composite_error: jax.Array
+    coriolis: jax.Array
+    frame: Frame
+    terms: tuple[jax.Array, ...]
+
+
+@eqx.filter_jit
+def look(laws, t, q, v):
+    """At several laws of one system; they have much in common, which is compiled once."""
+    system = laws[0].system
+    terms = system.mass_matrix(q, t), system.bias(q, v, t), system.constraint_matrix(q, t)
+    terms = *terms, system.constraint_acceleration(q, v, t)
+    return [
+        Seen(
+            law(t, q, v, jnp.zeros(0)), law.composite_error(t, q, v), law.coriolis(q, v, 0.0), law.frame(q, 0.0), terms
+        )
+        for law in laws
+    ]
+
+
+def motion(seen):
+    """`v̇` and `λ` of an arm with a motor at each joint, by Lagrange multipliers."""
+    mass, bias, a, b = (np.asarray(x) for x in seen.terms)
+    m = len(a)
+    solved = np.linalg.solve(np.block([[mass, -a.T], [a, np.zeros((m, m))]]), np.concatenate([seen.u - bias, b]))
+    return solved[: len(mass)], solved[len(mass) :]
+
+
 class TestQuasiVelocities:
+    @staticmethod
+    def laws(skew):
+        """Without a wanted force and with one."""
+        system = br.gallery.load("prr").system
+        return [
+            QuasiVelocityTracking(system, prr_task, prr_path, 3.0, 5.0, force, skew=skew)
+            for force in (None, {TIP: -50.0})
+        ]
+
     @pytest.mark.slow
     @pytest.mark.parametrize("skew", [False, True])
     def test_published_run(self, reference, skew):
         """Multipliers here are minus the source's."""
         known = reference("prr")
         run, static = known["runs"]["amp0.3_skew" if skew else "amp0.3_def"], known["static"]
-        system = br.gallery.load("prr").system
-        law = QuasiVelocityTracking(system, prr_task, prr_path, 3.0, 5.0, skew=skew)
-        pressing = QuasiVelocityTracking(system, prr_task, prr_path, 3.0, 5.0, {TIP: -50.0}, skew=skew)
-        coriolis = eqx.filter_jit(lambda law, q, v: law.coriolis(q, v, 0.0))
-        gamma = coriolis(law, jnp.array(static["q"]), jnp.array(static["qd"]))[1:, 1:]
+        laws = self.laws(skew)
+
+        def at(t, q, v):
+            return look(laws, *(jnp.asarray(x, dtype=float) for x in (t, q, v)))
+
+        gamma = np.asarray(at(0.0, static["q"], static["qd"])[0].coriolis)[1:, 1:]
         close(gamma + gamma.T, np.zeros((2, 2)), 1e-12) if skew else close(gamma, static["Gamma_r_def"], 1e-12)
-        close(gamma @ jnp.array(static["vr"]), static["Gamma_r_v_r"], 1e-12)
+        close(gamma @ np.array(static["vr"]), static["Gamma_r_v_r"], 1e-12)
         for name in ("0.0", "1.0", "7.0"):
-            at, t = run[name], float(name)
-            q = jnp.array(at["q"])
-            frame = law.frame(q, 0.0)
-            v = jax.scipy.linalg.solve_triangular(frame.root.T, frame.turn[:, 1:] @ jnp.array(at["vr"]))
-            close(law.composite_error(t, q, v), at["eps"], 1e-8)
-            found = br.forward_dynamics(system, q, v, inputs(law, t, q, v), t)
-            close(-found.multipliers, [at["lambda_uo0_actuator_gravity"]], 1e-7)
-            u = inputs(pressing, t, q, v)
-            close(br.forward_dynamics(system, q, v, u, t).multipliers, [-50.0], 1e-8)
-            close(u - system.bias(q, 0.0 * v, t), at["f_total_with_force"], 1e-7)
+            point, t = run[name], float(name)
+            frame = at(t, point["q"], np.zeros(3))[0].frame
+            v = np.linalg.solve(frame.root.T, frame.turn[:, 1:] @ np.array(point["vr"]))
+            free, pressing = at(t, point["q"], v)
+            close(free.composite_error, point["eps"], 1e-8)
+            close(-motion(free)[1], [point["lambda_uo0_actuator_gravity"]], 1e-7)
+            close(motion(pressing)[1], [-50.0], 1e-8)
+            weight = at(t, point["q"], np.zeros(3))[0].terms[1]
+            close(pressing.u - weight, point["f_total_with_force"], 1e-7)
+
+        # The motion, by SciPy: the constraint is kept because the accelerations keep it.
+        def rates(t, x):
+            return np.concatenate([x[3:], motion(at(t, x[:3], x[3:])[1])[0]])
+
+        start = np.concatenate([run["0.0"]["q"], np.zeros(3)])
+        found = solve_ivp(rates, (0.0, 7.0), start, "DOP853", [1.0, 7.0], rtol=1e-11, atol=1e-11).y[:3]
+        close(found[:, 0], run["1.0"]["q"], 1e-9)
+        close(found[:, 1], run["7.0"]["q"], 1e-9)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("skew", [False, True])
-    def test_published_motion(self, reference, skew):
-        known = reference("prr")["runs"]["amp0.3_skew" if skew else "amp0.3_def"]
-        system = br.gallery.load("prr").system
-        law = QuasiVelocityTracking(system, prr_task, prr_path, 3.0, 5.0, {TIP: -50.0}, skew=skew)
-        run = br.simulate(system, known["0.0"]["q"], np.zeros(3), 7.0, controller=law, save=[0.0, 1.0, 7.0])
-        close(run.q[1], known["1.0"]["q"], 1e-9)
-        close(run.q[2], known["7.0"]["q"], 1e-9)
-        close(run.multipliers[:, 0], [-50.0] * 3, 1e-8)
+    def test_redundant_rows(self):
+        """One degree of freedom: the composite error decays by `K_d` alone."""
+        law = QuasiVelocityTracking(BothMotors(), "crank", lambda t: 0.3 + 2.0 * t, 3.0, 5.0)
+        t, q, v = 0.0, np.array([0.35, -0.7]), np.array([1.0, -2.0])
+        law.check(t, jnp.asarray(q), jnp.asarray(v))
+        here = look([law], *map(jnp.asarray, (t, q, v)))[0]
+        once = here._replace(terms=(*here.terms[:2], here.terms[2][:1], here.terms[3][:1]))
+        a, slopes = motion(once)[0], []
+        for h in (1e-3, 5e-4):
+            steps = [(t + s, q + s * v + 0.5 * s**2 * a, v + s * a) for s in (-h, h)]
+            before, after = (look([law], *map(jnp.asarray, x))[0].composite_error for x in steps)
+            slopes.append((after - before) / (2.0 * h))
+        close((4.0 * slopes[1] - slopes[0]) / 3.0, -5.0 * here.composite_error, 1e-7)  # Richardson
 
-    @pytest.mark.slow
-    def test_redundant_rows_and_bad_input(self):
-        system = BothMotors()
-        law = QuasiVelocityTracking(system, "crank", lambda t: 0.3 + 2.0 * t, 3.0, 5.0)
-        q, v = jnp.array([0.35, -0.7]), jnp.array([1.0, -2.0])
-        law.check(0.0, q, v)
-        # One degree of freedom: the composite error decays by K_d alone.
-        u = inputs(law, 0.0, q, v)
-        a = br.forward_dynamics(system, q, v, u).acceleration
-        error = eqx.filter_jit(law.composite_error)
-        rate = jax.jvp(lambda t, q, v: error(t, q, v), (0.0, q, v), (1.0, v, a))[1]
-        close(rate, -5.0 * error(0.0, q, v), 1e-8)
+    def test_bad_input(self):
+        system, q, v = BothMotors(), jnp.array([0.35, -0.7]), jnp.array([1.0, -2.0])
         with pytest.raises(br.ModelError, match="2 outputs for 1 degrees of freedom"):
             QuasiVelocityTracking(system, ["crank", "rod"], [0.0, 0.0], 1.0, 1.0).check(0.0, q, v)
         with pytest.raises(br.ModelError, match="no quaternions"):

@@ -42,6 +42,14 @@ def circle():
     return ServoConstraint(arm, arm.tip, path, 40.0, 30.0), [shoulder, elbow]
 
 
+@eqx.filter_jit
+def switch(law, t, q, v, memory):
+    """A step of a switching law, the demand of the law inside, and that law without limits."""
+    inner = law.law
+    demand = inner.demand(t, q, v, br.control.response.response(arm, q, v, t))
+    return *law.step(t, q, v, memory, jnp.asarray(1e-3)), demand, inner(t, q, v, jnp.zeros(0))
+
+
 class TestSaturation:
     def test_published_matrices(self, reference, circle):
         known = reference("two_link_arm")
@@ -65,31 +73,25 @@ class TestSaturation:
         error = np.linalg.norm(run.signals["error"], axis=1)
         close([error.max(), np.sqrt(np.mean(error**2))], [known["max_err"], known["rms_err"]], 1e-9)
 
-    @pytest.mark.slow
     def test_switching_serves_the_outputs_in_turn(self, circle):
         law = SaturationSwitching(circle[0], [-0.06, -1.0], [0.06, 1.0], 0.04, 7)
         q, v = jnp.asarray(circle[1]), jnp.zeros(2)
-        step = eqx.filter_jit(law.step)
         memory, served = law.start(0.0, q, v), []
-        at = br.control.response.response_now(arm, q, v, 0.0)
-        demand = eqx.filter_jit(lambda t: circle[0].demand(t, q, v, at))
         for i in range(40):
-            u, memory = step(0.3 + 1e-3 * i, q, v, memory, 1e-3)
+            u, memory, (matrix, target), _ = switch(law, jnp.asarray(0.3 + 1e-3 * i), q, v, memory)
             assert np.all(np.abs(u) <= [0.06, 1.0])
             close(memory.saturated, [1.0, 0.0], 0.0)
-            matrix, target = demand(0.3 + 1e-3 * i)
             met = np.abs(np.asarray(matrix @ u - target)) < 1e-9
             served.append(tuple(met))
         shares = np.asarray(memory.shares)
         assert served.count((True, False)) == pytest.approx(40 * shares[0], abs=1)
         assert served.count((False, True)) == pytest.approx(40 * shares[1], abs=1)
 
-    @pytest.mark.slow
     def test_without_saturation_it_is_the_law_itself(self, circle):
-        law = SaturationSwitching(circle[0], -6.0, 6.0, 0.04)
+        law = SaturationSwitching(circle[0], -6.0, 6.0, 0.04, 7)
         q, v = jnp.asarray(circle[1]), jnp.zeros(2)
-        u, _ = eqx.filter_jit(law.step)(0.3, q, v, law.start(0.0, q, v), 1e-3)
-        close(u, circle[0](0.3, q, v, jnp.zeros(0)), 1e-13)
+        u, _, _, without = switch(law, jnp.asarray(0.3), q, v, law.start(0.0, q, v))
+        close(u, without, 1e-13)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -134,6 +136,19 @@ class TestInternalDynamics:
         assert worst[1] < 0.6 * worst[0]
         with pytest.raises(br.ModelError, match=r"off the reference: x2 by 0\.5"):
             br.simulate(two, [0, 0.5], [0, 0], 1.0, controller=Sampled(law, 0.01))
+
+    def test_the_direct_method_through_a_soft_spring_in_a_short_period(self):
+        """The input acts on the output by `period² k/m`, here 5e-8: little, and yet all that the task needs."""
+        two, period = br.gallery.load("two-mass", m1=1.0, m2=1.0, k=0.05).system, 1e-3
+        law = DirectMethod(two, "x2", lambda t: t**2, 20.0, 10.0)
+        q, v = jnp.array([0.3, 0.0]), jnp.array([0.1, 0.0])
+        (after, rate), u = eqx.filter_jit(law.advance)(jnp.zeros(()), (q, v), jnp.asarray(period))
+        close(after[1], period**2, 1e-15)
+        close(after, q + period * rate, 1e-13)
+        # `m ẍ₂ = k (x₁ − x₂)` gives the place of the first mass, and its equation the input.
+        needed = (rate[1] - v[1]) / period / 0.05 + after[1]
+        close(after[0], needed, 1e-7 * float(needed))
+        close(u[0], (rate[0] - v[0]) / period + 0.05 * (after[0] - after[1]), 1e-7 * float(jnp.abs(u[0])))
 
     @pytest.mark.parametrize("delay", [0, 1, 2])
     def test_the_direct_method_starts_in_motion(self, delay):
@@ -200,7 +215,7 @@ class TestDevices:
         close(Quantized(self.law, q=0.05, u=0.4)(0.0, self.q, self.v, jnp.zeros(0)), [-0.8], 1e-15)
         with pytest.raises(br.ModelError, match=r"low = 1\.0 is above high"):
             Limited(self.law, 1.0, -1.0)
-        with pytest.raises(br.ModelError, match="v: a size that is not negative"):
+        with pytest.raises(br.ModelError, match="v: a size that is finite and not negative"):
             Quantized(self.law, v=-1.0)
 
     def test_noise_is_new_at_every_sample_and_repeats_with_its_seed(self):

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from bricard.control.output import Output, make_output
+from bricard.control.output import Coordinates, Output, make_output
 from bricard.control.response import freedom
 from bricard.control.taylor import Unexpandable, expansion
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import subspaces
 from bricard.errors import ModelError, needs_numbers
 from bricard.system import Numbers, Scalar, System, Vector, VectorLike
+from bricard.tracing import remembered
 
 ACTS_TOLERANCE = 1e-9
 """Inputs act on a derivative if the sum that says how is above this, relative to the size of its terms."""
@@ -74,7 +75,7 @@ def internal_states(
 def _degrees(system: System, output: Any, q: VectorLike, v: VectorLike | None, t: ArrayLike) -> Degrees:
     q, time = np.asarray(system.vector(q, "q")), np.asarray(t, dtype=float).item()
     v = np.asarray(system.vector(np.zeros(system.nv) if v is None else v, "v"))
-    motion = Motion(system, make_output(system, output))
+    motion = motion_of(system, make_output(system, output))
     try:
         here = motion.degrees(q, v, time)
         degrees = list(here.degrees)
@@ -223,6 +224,16 @@ class Motion:
         )
         q_near, v_near = (np.polynomial.polynomial.polyval(step, x) for x in (qs, vs))
         return np.asarray(self.system.normalize(jnp.asarray(q_near))), v_near, float(t) + float(step)
+
+
+def motion_of(system: System, output: Output) -> Motion:
+    """The motion of a system seen by an output; kept with the system if the output is made of coordinates.
+
+    Most of the time that a relative degree takes goes into tracing the equations, which is done once for all states.
+    """
+    if not isinstance(output, Coordinates):
+        return Motion(system, output)
+    return remembered(system, f"motion of {output.labels!r}", lambda: Motion(system, output))
 
 
 def _clean(series: np.ndarray, axes: tuple[int, ...], floor: float) -> np.ndarray:

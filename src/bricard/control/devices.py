@@ -57,7 +57,7 @@ class Limited(_Around):
     def __init__(self, controller: Any, low: Any, high: Any):
         self.controller = as_controller(controller, "Limited")
         self.low, self.high = (jnp.asarray(x, dtype=float) for x in (low, high))
-        if self.low.ndim > 1 or self.high.ndim > 1:
+        if max(self.low.ndim, self.high.ndim) > 1 or len({x.size for x in (self.low, self.high) if x.ndim}) > 1:
             raise ModelError("Limited", ["low and high: one number, or one for each input"])
         if is_concrete(self.low, self.high) and not np.all(np.asarray(self.low) <= np.asarray(self.high)):
             raise ModelError("Limited", [f"low = {low} is above high = {high}"])
@@ -127,9 +127,9 @@ def _rounded(x: Vector, size: Array) -> Vector:
 
 def _sizes(subject: str, **sizes: Any) -> tuple[Array, ...]:
     problems = [
-        f"{name}: a size that is not negative, not {size!r}"
+        f"{name}: a size that is finite and not negative, not {size!r}"
         for name, size in sizes.items()
-        if is_concrete(size) and not np.all(np.asarray(size, dtype=float) >= 0)
+        if is_concrete(size) and not np.all((np.asarray(size, dtype=float) >= 0) & np.isfinite(size))
     ]
     if problems:
         raise ModelError(subject, problems)

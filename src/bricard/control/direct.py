@@ -12,13 +12,15 @@ from jaxtyping import Array
 from bricard.control.output import Output, make_output
 from bricard.control.reference import Reference, make_reference
 from bricard.control.tracking import Gain, apply_gain, followed, make_gains
-from bricard.equations.rank import pinv
+from bricard.equations.problem import row_variation, scales
+from bricard.equations.rank import row_dependence
 from bricard.errors import ModelError
 from bricard.lapack import solve
 from bricard.simulate.controller import DigitalController
 from bricard.system import Scalar, System, Vector
 
-NEWTON_STEPS = 6
+NEWTON_STEPS = 12
+"""Enough also next to a position where the task is nearly singular; most steps need four."""
 START_TOLERANCE = 1e-3
 """How far the output may be from its reference at the start: the computed motion is on it from the first step on."""
 
@@ -83,9 +85,20 @@ class DirectMethod(DigitalController):
 
         def newton(_: Any, x: Vector) -> Vector:
             matrix, missing = jax.jacfwd(residual)(x), residual(x)
-            columns = jnp.sqrt(jnp.sum(matrix**2, axis=0))
-            columns = jnp.where(columns > 0.0, columns, 1.0)
-            return x - (pinv(matrix / columns[None, :]) @ missing) / columns
+            q_new = q + period * x[:n]
+            mass, constraints = system.mass_matrix(q_new, after), system.constraint_matrix(q_new, after)
+            units = scales(mass, constraints, row_variation(system, q_new, after))
+            scaled = constraints * units.columns[None, :] / units.rows[:, None]
+            jacobian = self.output.jacobian(system, q_new, after) * units.columns[None, :]
+            inputs = system.input_matrix(q_new, after) * units.columns[:, None]
+            outputs, pushes = (_nonzero(jnp.sqrt(jnp.sum(x**2, axis=i))) for i, x in ((1, jacobian), (0, inputs)))
+            rows = jnp.concatenate([units.columns, 1.0 / units.rows, 1.0 / outputs])
+            columns = jnp.concatenate([units.columns, 1.0 / (period * units.rows), 1.0 / (period * pushes)])
+            matrix = matrix * rows[:, None] * columns[None, :]
+            # Of the multipliers of dependent rows, the part that makes no force is not to change: then the matrix is
+            # regular, however weakly the inputs act on the outputs (through a soft spring, in a short period).
+            matrix = matrix.at[n : n + m, n : n + m].add(row_dependence(scaled))
+            return x - columns * solve(matrix, rows * missing)
 
         x = jax.lax.fori_loop(0, NEWTON_STEPS, newton, jnp.concatenate([v, jnp.zeros(m + system.nu)]))
         return (q + period * x[:n], x[:n]), x[n + m :]
@@ -98,3 +111,7 @@ class DirectMethod(DigitalController):
 
     def signals(self, t: Scalar, q: Vector, v: Vector, memory: Desired) -> dict[str, Array]:
         return followed(self.system, self.output, self.reference, t, q) | {"desired q": memory[0]}
+
+
+def _nonzero(x: Array) -> Array:
+    return jnp.where(x > 0.0, x, 1.0)

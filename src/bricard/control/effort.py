@@ -9,14 +9,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from bricard.control.response import Response
+from bricard.control.response import REACH_TOLERANCE, Response, reach_sizes
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
-from bricard.lapack import cholesky, solve_triangular
+from bricard.lapack import cholesky, solve_triangular, svd
 from bricard.mechanism.base import MechanismSystem
-from bricard.system import System
+from bricard.system import System, Vector
 
 
 def effort_root(at: Response, metric: Float[Array, "nv nv"] | None) -> Float[Array, "k nu"]:
@@ -123,7 +123,10 @@ class Limits(eqx.Module):
 
     def rows(self, system: System, at: Response) -> tuple[Float[Array, "k nu"], Float[Array, " k"]]:
         """`G u ≤ g`."""
-        start, slope = at.multipliers, at.multiplier_gain
+        _, columns = reach_sizes(at, jnp.zeros((0, system.nv)))
+        acting = jnp.linalg.norm(at.multiplier_gain * at.rows[:, None] / columns[None, :], axis=1) > REACH_TOLERANCE
+        # A bound on a force that the inputs do not act on must not be met by blown-up rounding errors.
+        start, slope = at.multipliers, jnp.where(acting[:, None], at.multiplier_gain, 0.0)
         matrix, bound = [], []
 
         def keep(row: Array, offset: Array, low: float, high: float) -> None:
@@ -151,7 +154,7 @@ class Allocation(NamedTuple):
 
     u: Float[Array, " nu"]
     shortfall: Float[Array, " p"]
-    """`y − D u`: what of the demand the limits do not allow; zero if they allow it all."""
+    """`y − D u`: the part of the demand that the limits do not allow; zero if they allow it all."""
     active: Bool[Array, " k"]
     """Which limits are reached."""
     possible: Bool[Array, ""]
@@ -166,61 +169,135 @@ def allocate(
     bounds: Float[Array, " k"],
     sizes: tuple[Float[Array, " p"], Float[Array, " nu"]],
 ) -> Allocation:
-    """Least effort `|F u|` within `G u ≤ g` that comes as near to `D u = y` as the limits allow.
+    """Inputs within `G u ≤ g` that miss the demand `D u = y` least, with least `|F u|` among them, then least `|u|`.
 
-    Two convex programs (qpax): the nearest demand that the limits allow, then the least effort for it. The limits found
-    active are met exactly, by linear equations. `sizes` as for `least_effort`; inside, inputs are counted in theirs.
+    The missed demand is measured in the natural sizes of the outputs (`sizes`, as for `least_effort`), so that the
+    result does not depend on their units. In natural sizes of the inputs too, `x = X w + K₁ m + K₂ n` separates the
+    three goals: `w` is the part of the demand that is met, with least effort by `X`; `m` adds the effort `|m|` and
+    leaves the outputs as they are; `n` adds neither. The solution is the point of a polyhedron nearest to
+    `(y, 0, 0)`, if the weights of the three goals are orders of magnitude apart. This point tells which limits are
+    active; linear equations with these limits then give the result to rounding errors.
     """
     outputs, columns = jax.lax.stop_gradient(sizes)
-    nu = columns.shape[0]
-    scaled, root, g = (x / columns[None, :] for x in (matrix, root, rows))
-    root = root / _nonzero(jnp.linalg.norm(root)) * jnp.sqrt(nu)
-    size = _nonzero(jnp.linalg.norm(scaled))
-    scaled, wanted, outputs = scaled / size, target / size, outputs / size
-    lengths = _nonzero(jnp.sqrt(jnp.sum(g**2, axis=1)))
+    scaled, wanted = matrix / outputs[:, None] / columns[None, :], target / outputs
+    root, g = root / columns[None, :], rows / columns[None, :]
+    root = root / jax.lax.stop_gradient(_nonzero(jnp.linalg.norm(root)))
+    lengths = jax.lax.stop_gradient(_nonzero(jnp.sqrt(jnp.sum(g**2, axis=1))))
     g, h = g / lengths[:, None], bounds / lengths
-    # In units of what is asked for: interior-point methods count absolute residuals.
-    unit = _nonzero(jnp.max(jnp.abs(wanted)) + jnp.max(jnp.abs(h)))
-    wanted, h = wanted / unit, h / unit
-    one = jnp.ones(nu)
+    costs = root, jnp.diag(1.0 / columns)
 
-    nearest, _, possible = _program(scaled.T @ scaled + _HAIR * jnp.eye(nu), -scaled.T @ wanted, g, h)
-    allowed = jnp.max(jnp.abs(scaled @ nearest - wanted)) < 1e-5
-    # A demand that can be met is met in any units; one that cannot is missed by the least `|D u − y|`.
-    outputs = jnp.where(allowed, outputs, 1.0)
-    start = least_effort(scaled, jnp.where(allowed, wanted, scaled @ nearest), root, outputs, one)
-    idle = jnp.eye(nu) - pinv(scaled / outputs[:, None]) @ (scaled / outputs[:, None])
-    move, pressure, found = _program(
-        idle.T @ root.T @ root @ idle + _HAIR * jnp.eye(nu), jnp.zeros(nu), g @ idle, h - g @ start
-    )
-    u = jnp.where(found, start + idle @ move, nearest)
-    active = jax.lax.stop_gradient((h - g @ u < 1e-6) & ((pressure > 1e-10) | ~found | ~allowed))
-    exact = _on_active(scaled / outputs[:, None], wanted / outputs, (root, jnp.diag(1.0 / columns)), g, h, active)
-    u = jnp.where(jnp.all(g @ exact <= h + 1e-9) & jnp.all(jnp.isfinite(exact)), exact, u)
-    possible = possible & jnp.all(g @ u <= h + 1e-6)
-    u = jnp.where(possible, u, jnp.nan)
-    at_limit = jnp.abs(h - g @ u) < 1e-8
-    u = u * unit / columns
+    active, near = _active_limits(*jax.lax.stop_gradient((scaled, wanted, costs, g, h)))
+    exact = _on_active(scaled, wanted, costs, g, h, active)
+
+    def excess(x: Vector) -> Array:
+        """How far the worst limit is exceeded, relative to what it is the difference of."""
+        return jnp.max((g @ x - h) / _nonzero(jnp.abs(h) + jnp.abs(g) @ jnp.abs(x)))
+
+    x = jnp.where(excess(exact) < 1e-9, exact, near)  # not if it is not a number
+    possible = excess(x) < 1e-6
+    x = jnp.where(possible, x, jnp.nan)
+    at_limit = jnp.abs(h - g @ x) <= 1e-8 * (jnp.abs(h) + jnp.abs(g) @ jnp.abs(x))
+    u = x / columns
     return Allocation(u, target - matrix @ u, at_limit, possible)
 
 
-_HAIR = 1e-9
-"""Of what makes a program strictly convex."""
+_EFFORT_WEIGHT = 1e-4
+"""Weight of the effort against the missed demand, when active limits are sought."""
+
+_SIZE_WEIGHT = 1e-7
+"""Weight of the size of inputs that cost no effort."""
 
 
-def _program(
-    hessian: Float[Array, "n n"], slope: Float[Array, " n"], rows: Float[Array, "k n"], bounds: Float[Array, " k"]
-) -> tuple[Float[Array, " n"], Float[Array, " k"], Bool[Array, ""]]:
-    """`min ½xᵀQx + cᵀx` with `G x ≤ g`: the solution, the pressure on each bound, and whether there is one."""
-    import qpax
+def _active_limits(
+    matrix: Float[Array, "p n"],
+    wanted: Float[Array, " p"],
+    costs: tuple[Float[Array, "m n"], Float[Array, "n n"]],
+    g: Float[Array, "k n"],
+    h: Float[Array, " k"],
+) -> tuple[Bool[Array, " k"], Float[Array, " n"]]:
+    """Which limits hold `x` back from the demand or from less effort, and that `x` to the accuracy of the weights.
 
-    none = jnp.zeros((0, hessian.shape[0])), jnp.zeros(0)
-    with jax.numpy_rank_promotion("allow"):  # qpax relies on it, whatever the user has set
-        x, _, pressure, _, converged, _ = qpax.solve_qp(
-            hessian, slope, *none, rows, bounds, backend="i", solver_tol=1e-10, max_iter=60
+    This is a least-distance problem, `min |z|` with `C z ≥ c`. Its dual is `min |E y − e|` with `y ≥ 0`, where the
+    columns of `E` are those of `(Cᵀ; cᵀ)` and `e` is the last unit vector (Lawson and Hanson, chapter 23).
+    """
+    inverse = pinv(matrix)
+    idle = jnp.eye(matrix.shape[1]) - inverse @ matrix
+    start = _cheapest(inverse @ wanted, idle, *costs)
+    effort, size = (cost / _nonzero(jnp.linalg.norm(cost)) for cost in costs)
+    costly = pinv(effort @ idle)
+    idle_and_free = idle - costly @ (effort @ idle)
+    free = pinv(size @ idle_and_free)
+    cheapest = inverse - costly @ (effort @ inverse)
+    cheapest = cheapest - free @ (size @ cheapest)
+    moves = jnp.concatenate([cheapest, costly / _EFFORT_WEIGHT, free / _SIZE_WEIGHT], axis=1)
+    slopes, beyond = -g @ moves, g @ start - h
+    lengths = _nonzero(jnp.linalg.norm(slopes, axis=1))
+
+    def nearest(unit: Array) -> tuple[Array, Array]:
+        dual = jnp.concatenate([slopes, beyond[:, None] / unit], axis=1).T
+        dual = dual / _nonzero(jnp.linalg.norm(dual, axis=0))[None, :]
+        y = _nonnegative_least_squares(dual, jnp.zeros(dual.shape[0]).at[-1].set(1.0))
+        left = (dual @ y).at[-1].add(-1.0)
+        return y > 0.0, -left[:-1] / jnp.where(left[-1] == 0.0, 1.0, left[-1]) * unit
+
+    # Lengths are counted in units of the distance that is sought: first a lower bound of it, then an estimate.
+    unit = jnp.max(beyond / lengths)
+    _, z = nearest(jnp.where(unit > 0.0, unit, 1.0))
+    active, z = nearest(_nonzero(jnp.linalg.norm(z)))
+    return active, start + moves @ z
+
+
+def _nonnegative_least_squares(matrix: Float[Array, "n k"], target: Float[Array, " n"]) -> Float[Array, " k"]:
+    """`min |E y − f|` with `y ≥ 0`: the active-set method of Lawson and Hanson. Columns of `E` have length 1."""
+    count = matrix.shape[1]
+
+    def least_squares(used: Bool[Array, " k"]) -> Array:
+        u, s, vt = svd(jnp.where(used[None, :], matrix, 0.0))
+        keep = s > 1e-13
+        return vt.T @ jnp.where(keep, (u.T @ target) / jnp.where(keep, s, 1.0), 0.0)
+
+    def improve(state: _Search) -> _Search:
+        y, used, refused = state.y, state.used, state.refused
+        slope = matrix.T @ (target - matrix @ y)
+        slope = jnp.where(used | refused, -jnp.inf, slope)
+        entering = (jnp.arange(count) == jnp.argmax(slope)) & ~state.inside
+        done = ~state.inside & (jnp.max(slope) <= 1e-13)
+        used = used | entering
+        best = least_squares(used)
+        blocked = used & (best <= 0.0)
+        fits = ~jnp.any(blocked)
+        # Go towards the minimum with these columns until the first of them has no weight left; that one leaves.
+        ratios = jnp.where(blocked, y / jnp.where(blocked, jnp.maximum(y - best, 1e-300), 1.0), jnp.inf)
+        step = jnp.min(ratios)
+        moved = jnp.where(fits, best, y + jnp.minimum(step, 1.0) * (best - y))
+        leaving = blocked & (ratios <= step)
+        # A column that would leave at once entered by a rounding error.
+        refused = jnp.where(fits, False, refused | (entering & leaving))
+        used = used & ~leaving
+        found = _Search(
+            jnp.where(used, moved, 0.0), used, refused, ~fits & ~jnp.any(entering & leaving), done, state.turn + 1
         )
-    # Where it stops short of its tolerance, what it has is good enough to tell which bounds are active.
-    return x, pressure, jnp.all(jnp.isfinite(x)) & ((converged > 0) | jnp.all(rows @ x <= bounds + 1e-7))
+        return jax.tree.map(
+            lambda new, old: jnp.where(done, old, new), found._replace(done=done), state._replace(done=done)
+        )
+
+    nothing = jnp.zeros(count, dtype=bool)
+    begin = _Search(jnp.zeros(count), nothing, nothing, jnp.zeros((), bool), jnp.zeros((), bool), jnp.zeros((), int))
+    return jax.lax.while_loop(lambda s: ~s.done & (s.turn < 10 * count + 10), improve, begin).y
+
+
+class _Search(NamedTuple):
+    """State of `_nonnegative_least_squares`."""
+
+    y: Float[Array, " k"]
+    used: Bool[Array, " k"]
+    """Columns with a weight above zero."""
+    refused: Bool[Array, " k"]
+    """Columns that cannot enter before the next step."""
+    inside: Bool[Array, ""]
+    """Whether columns have left since the last one entered: then the weights of the others change first."""
+    done: Bool[Array, ""]
+    turn: Int[Array, ""]
 
 
 def _on_active(matrix, target, costs, rows, bounds, active) -> Array:
@@ -230,10 +307,10 @@ def _on_active(matrix, target, costs, rows, bounds, active) -> Array:
     start = pinv(held) @ jnp.where(active, bounds, 0.0)
     # Among all `u` that keep the active limits: `u = start + K w`.
     free = identity - pinv(held) @ held
-    u = start + free @ (pinv(matrix @ free) @ (target - matrix @ start))
+    inverse = free @ pinv(matrix @ free)
+    u = start + inverse @ (target - matrix @ start)
     # What neither limits nor demand fix is chosen for least cost.
-    both = jnp.concatenate([held, matrix])
-    return _cheapest(u, identity - pinv(both) @ both, *costs)
+    return _cheapest(u, free - inverse @ (matrix @ free), *costs)
 
 
 def _bounds(name: str, bounds: Any, problems: list[str]) -> tuple[str, float, float]:

@@ -13,6 +13,9 @@ from bricard.errors import ModelError
 from bricard.simulate.controller import Controller, Memory
 from bricard.system import Scalar, System, Vector, VectorLike
 
+MARGINAL = 1e-10
+"""Closed-loop eigenvalues that decay more slowly than this, relative to the fastest, do not count as stable."""
+
 
 class LQR(Controller):
     """`u = u₀ − K x`, with `x` the deviation from the equilibrium `(q, u)` along the motions the constraints allow.
@@ -71,6 +74,7 @@ class LQR(Controller):
                 gains = np.linalg.solve(effort, b.T @ p)
             else:
                 gains = np.linalg.solve(effort + b.T @ p @ b, b.T @ p @ a)
+            _check_stable(a - b @ gains, period)
         except (np.linalg.LinAlgError, ValueError) as error:
             raise ModelError(
                 "LQR",
@@ -85,6 +89,15 @@ class LQR(Controller):
     def __call__(self, t: Scalar, q: Vector, v: Vector, memory: Memory) -> Vector:
         deviation = jnp.concatenate([self.chart @ (q - self.q), v])
         return self.u - self.gains @ deviation
+
+
+def _check_stable(closed: np.ndarray, period: float | None) -> None:
+    """Raise if the closed loop does not decay: solvers of Riccati equations do not always notice."""
+    eigenvalues = np.linalg.eigvals(closed)
+    growth = eigenvalues.real if period is None else np.abs(eigenvalues) - 1.0
+    size = np.max(np.abs(eigenvalues), initial=0.0) if period is None else 1.0
+    if np.max(growth, initial=-np.inf) >= -MARGINAL * size:
+        raise ValueError(f"an eigenvalue of the closed loop would be {eigenvalues[np.argmax(growth)]:.3g}")
 
 
 def _weight(name: str, value: Any, size: int, problems: list[str]) -> np.ndarray:

@@ -157,6 +157,8 @@ class Circle(Reference):
             problems.append("normal: needed in space, and only there")
         if is_concrete(self.period) and not (np.isfinite(self.period) and self.period != 0):
             problems.append(f"period must not be zero (s), got {period}")
+        if normal is not None and not _is_direction(normal, 3):
+            problems.append(f"normal: three numbers that are not all zero, not {normal!r}")
         if problems:
             raise ModelError("Circle", problems)
         self.normal = None if normal is None else _vector(normal)
@@ -218,7 +220,9 @@ class Trapezoid(Reference):
         t = _within(t - self.begin, 0.0, self.duration)
         back = self.duration - t
         rising, falling = 0.5 * self.acceleration * t**2, self.length - 0.5 * self.acceleration * back**2
-        return jnp.where(t < ramp, rising, jnp.where(back < ramp, falling, self.speed * (t - 0.5 * ramp)))
+        # A triangle has no time at full speed, in which rounding errors could place a time.
+        at_speed = (t > ramp) & (back > ramp) & (self.duration - 2.0 * ramp > 1e-9 * self.duration)
+        return jnp.where(at_speed, self.speed * (t - 0.5 * ramp), jnp.where(t < back, rising, falling))
 
     def __call__(self, t: Scalar) -> Float[Array, " p"]:
         return jnp.atleast_1d(jnp.asarray(self.path(self.distance(t)), dtype=float))
@@ -232,6 +236,9 @@ class CirclePath(eqx.Module):
     start: Float[Array, ""] = eqx.field(converter=lambda x: jnp.asarray(x, dtype=float), default=0.0)
     clockwise: bool = eqx.field(static=True, default=False)
 
+    def __check_init__(self):
+        positive("CirclePath", "radius", self.radius)
+
     def __call__(self, s: Scalar) -> Float[Array, " 2"]:
         angle = self.start + (-1.0 if self.clockwise else 1.0) * s / self.radius
         return self.centre + self.radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
@@ -243,6 +250,11 @@ class LinePath(eqx.Module):
     start: Float[Array, " p"] = eqx.field(converter=lambda x: jnp.asarray(x, dtype=float))
     end: Float[Array, " p"] = eqx.field(converter=lambda x: jnp.asarray(x, dtype=float))
 
+    def __check_init__(self):
+        start, end = _pair("LinePath", self.start, self.end)
+        if is_concrete(start, end) and not _is_direction(end - start, start.shape[0]):
+            raise ModelError("LinePath", ["start and end must be two different points"])
+
     def __call__(self, s: Scalar) -> Float[Array, " p"]:
         step = self.end - self.start
         return self.start + s * step / jnp.linalg.norm(step)
@@ -251,7 +263,8 @@ class LinePath(eqx.Module):
 class Waypoints(Reference):
     """Through `points` (k, p) at `times` (k,) by a spline, at rest at both ends and before and after.
 
-    Degree 3 has two continuous derivatives, degree 5 four; degree 1 is straight lines with corners.
+    Between the ends, degree 3 has two continuous derivatives and degree 5 four; degree 1 is straight lines with
+    corners. At the ends the velocity is zero, with degree 5 the acceleration too; the next derivative jumps there.
     """
 
     breaks: Float[Array, " k"]
@@ -279,7 +292,7 @@ class Waypoints(Reference):
 
     @property
     def order(self) -> float:
-        return float(self.coefficients.shape[0] - 1)
+        return float(self.coefficients.shape[0] // 2)  # the ends have fewer derivatives than the points between them
 
     def __call__(self, t: Scalar) -> Float[Array, " p"]:
         t = _within(t, self.breaks[0], self.breaks[-1])
@@ -318,6 +331,14 @@ def make_reference(reference: Any, names: tuple[str, ...], order: int, subject: 
 def _within(x: Scalar, low: Scalar, high: Scalar) -> Array:
     """`x` held between bounds, with the slope from inside at both of them (that of `clip` there is one half)."""
     return jnp.where(x < low, low, jnp.where(x > high, high, x))
+
+
+def _is_direction(x: VectorLike, size: int) -> bool:
+    """Whether these are `size` finite numbers, not all zero; traced ones cannot be judged."""
+    if not is_concrete(x):
+        return True
+    array = np.asarray(x, dtype=float)
+    return array.shape == (size,) and bool(np.all(np.isfinite(array)) and np.any(array != 0.0))
 
 
 def _vector(x: VectorLike) -> Float[Array, " p"]:

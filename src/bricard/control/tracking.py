@@ -30,8 +30,9 @@ class OutputTracking(Controller):
     - `reference`: numbers, a `Reference`, or a function of time.
     - `kp`, `kd`: one number, one for each output, or a matrix (p, p).
     - `metric`: how effort is measured: None for `uᵀu`, `W` (nv, nv) for `fᵀW⁻¹f` of `f = H u`, or `"mass"`.
-    - `limits`: bounds on inputs and constraint forces (`Limits`); what they do not allow is left undone as little as
-      possible, and told in the signal `shortfall`.
+    - `limits`: bounds on inputs and constraint forces (`Limits`). If they do not allow the demand, the law misses it by
+      as little as possible, with the outputs measured in their natural sizes (the acceleration of each output that a
+      unit force gives in units of the inertia); the signal `shortfall` reports the missed acceleration.
 
     `system` is the controller's model; the plant may differ.
     """
