@@ -20,7 +20,6 @@ def rocking():
     return rocking_block().simulate(save=61)
 
 
-@pytest.mark.slow
 def test_a_rocking_block_loses_housners_share(rocking):
     """Each impact keeps `(1 − 3/2 sin²α)²` of the energy of rocking (a uniform block)."""
     ratio = (1 - 1.5 * np.sin(float(rocking.system.slenderness)) ** 2) ** 2

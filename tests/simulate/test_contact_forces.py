@@ -1,6 +1,7 @@
 """Forces of redundant contacts: they balance every body, stay in their cones, and are the least that do.
 
-Checked with NumPy from the numbers of random scenes: the laws of contact themselves, and SciPy's least squares.
+Checked with NumPy from the numbers of random scenes: the laws of contact themselves, and the conditions of optimality.
+All scenes of the plane share their compiled programs, and so do those in space.
 """
 
 import equinox as eqx
@@ -56,38 +57,52 @@ def check_laws(scene, run):
             np.testing.assert_allclose(force[i, 1:], expected, rtol=0, atol=1e-6 * size)
 
 
-def columns_of(scene, run):
-    """Generalised forces of the own rows (either sign), and of what each contact can exert in the plane (a cone)."""
-    closed, stuck = np.asarray(run.modes.closed[0]) > 0, np.asarray(run.modes.stuck[0]) > 0
-    direction = np.asarray(run.modes.direction[0])
-    forces = []  # in the space of contact forces
-    for i in np.flatnonzero(closed):
-        edges = [1.0, -1.0] if stuck[i] else [-float(direction[i, 0])]
-        for s in edges:
-            one = np.zeros((closed.size, 2))
-            one[i] = 1.0, s * scene.friction[i]
-            forces.append(one.reshape(-1))
-    return np.array(forces).T
-
-
 def check_least(scene, run):
-    """Of all admissible forces these are the least: non-negative least squares with the balance weighted heavily."""
-    edges = columns_of(scene, run)
-    rows = contact_rows(scene).reshape(-1, scene.v.size)
-    own = scene.rows.T
-    load = scene.mass @ np.asarray(run.acceleration[0]) - scene.force
-    balance = np.concatenate([own, -own, rows.T @ edges], axis=1)
-    count = own.shape[1]
-    norm = np.zeros((count + edges.shape[0], 2 * count + edges.shape[1]))
-    norm[:count, :count], norm[:count, count : 2 * count] = np.eye(count), -np.eye(count)
-    norm[count:, 2 * count :] = edges
-    weight = 1e5
-    x, _ = nnls(np.concatenate([weight * balance, norm]), np.concatenate([weight * load, np.zeros(norm.shape[0])]))
-    least = norm @ x
-    given = np.concatenate([run.multipliers[0], np.asarray(run.contact_force[0]).reshape(-1)])
-    # The norm is strictly convex: admissible forces of nearly the least norm are nearly the least ones.
-    assert np.linalg.norm(given) < np.linalg.norm(least) * (1.0 + 1e-8)
-    np.testing.assert_allclose(given, least, rtol=0, atol=1e-4 * np.max(np.abs(least)))
+    """No admissible forces are smaller: by the conditions of Karush, Kuhn and Tucker, which are sufficient here.
+
+    The forces must be a combination of the rows of the balance and, with factors that are not negative, of the inward
+    normals of the cones that they touch. What is missing bounds how far they are from the least ones.
+    """
+    closed, stuck = np.asarray(run.modes.closed[0]) > 0, np.asarray(run.modes.stuck[0]) > 0
+    direction, force = np.asarray(run.modes.direction[0]), np.asarray(run.contact_force[0])
+    rows, own = contact_rows(scene), np.asarray(run.multipliers[0])
+    given, columns, normals = list(own), list(scene.rows), []
+    size = np.max(np.abs(force))
+
+    def touched(at, inward):
+        normals.append((at, inward))
+
+    for i in np.flatnonzero(closed):
+        at, mu = len(given), scene.friction[i]
+        if stuck[i]:
+            given += list(force[i])
+            columns += list(rows[i])
+            rub = np.linalg.norm(force[i, 1:])
+            if force[i, 0] < 1e-7 * size:  # its force vanishes: the normals of the cone's edges, all around
+                turns = np.linspace(0.0, 2.0 * np.pi, 64, endpoint=False)
+                circle = (
+                    np.array([[1.0], [-1.0]]) if rows.shape[1] == 2 else np.stack([np.cos(turns), np.sin(turns)], 1)
+                )
+                for way in circle:
+                    touched(at, [mu, *way])
+            elif mu * force[i, 0] - rub < 1e-7 * size:
+                touched(at, [mu, *(-force[i, 1:] / rub)])
+        else:  # friction follows the normal force; the unknown is the size of both
+            with_friction = np.concatenate([[1.0], -mu * direction[i]])
+            length = np.linalg.norm(with_friction)
+            given.append(force[i, 0] * length)
+            columns.append(with_friction @ rows[i] / length)
+            if force[i, 0] < 1e-7 * size:
+                touched(at, [1.0])
+    given, balance = np.array(given), np.array(columns)
+    cones = np.zeros((given.size, len(normals)))
+    for j, (at, inward) in enumerate(normals):
+        cones[at : at + len(inward), j] = inward / np.linalg.norm(inward)
+    u, s, _ = np.linalg.svd(balance, full_matrices=False)
+    u = u[:, s > 1e-9 * s[0]]
+    rest = given - u @ (u.T @ given)
+    missing = nnls(cones - u @ (u.T @ cones), rest)[1] if normals else np.linalg.norm(rest)
+    assert missing < 1e-8 * np.linalg.norm(given)
 
 
 def check_flags(scene, run):
@@ -111,13 +126,12 @@ def check_flags(scene, run):
     assert np.all(known[~closed])
 
 
-def check(scene, least):
+def check(scene):
     run = simulate(scene)
     check_balance(scene, run)
     check_laws(scene, run)
     check_flags(scene, run)
-    if least:
-        check_least(scene, run)
+    check_least(scene, run)
     # Gravity and the press are potentials: the energy can only fall.
     total = np.asarray(run.energy.total)
     assert np.max(np.diff(total)) < 1e-9 * max(1.0, np.max(np.abs(total)))
@@ -127,7 +141,7 @@ def check(scene, least):
 def several(seeds, dim, below, above):
     sliding = stuck = loose = 0
     for seed in seeds:
-        run = check(block_between(seed, dim, below, above, moving=seed % 2 == 1), least=dim == 2)
+        run = check(block_between(seed, dim, below, above, moving=seed % 2 == 1))
         stuck += bool(np.any(run.modes.stuck[0]))
         sliding += bool(np.any(run.modes.direction[0]))
         loose += not bool(np.all(run.contact_determinate[0]))
@@ -137,8 +151,8 @@ def several(seeds, dim, below, above):
 @pytest.mark.slow
 def test_random_blocks_between_floor_and_lid():
     """Sticking, sliding, tipping and frictionless, with redundant contacts and a redundant guide."""
-    stuck, sliding, loose = several(range(24), 2, 3, 2)
-    assert min(stuck, sliding, loose) > 3
+    stuck, sliding, loose = several([*range(24), *range(100, 150)], 2, 3, 2)
+    assert min(stuck, sliding, loose) > 10
 
 
 @pytest.mark.slow
@@ -257,12 +271,23 @@ def test_a_block_between_jaws_slips_where_friction_ends(angle, grip):
 
 
 @pytest.mark.slow
-def test_many_random_blocks_in_the_plane():
-    several(range(100, 400), 2, 3, 2)
+def test_random_blocks_in_space():
+    """A box on four corners under a lid on two points; friction along two directions, spinning too."""
+    stuck, sliding, loose = several(range(20, 60), 3, 4, 2)
+    assert min(stuck, sliding, loose) > 7
 
 
 @pytest.mark.slow
-def test_many_random_blocks_in_space():
-    """A box on four corners under a lid on two points; friction along two directions, spinning too."""
-    stuck, sliding, loose = several(range(60), 3, 4, 2)
-    assert min(stuck, sliding, loose) > 10
+def test_a_contact_that_begins_to_slip_keeps_its_direction():
+    """One of the contacts slips at 0.07 m/s², where small turns of its friction would change that to 100 m/s².
+
+    The direction of a velocity below the tolerances of the run is not known; friction along it would be wrong, and make
+    a contact slip that sticks.
+    """
+    scene = block_between(8, 3, 4, 2)
+    run = simulate(scene, t_end=1e-5)
+    assert run.events == ()
+    check_balance(scene, run)
+    check_laws(scene, run)
+    # All forces are constant, and so is the direction.
+    np.testing.assert_allclose(run.contact_force, np.tile(run.contact_force[:1], (4, 1, 1)), rtol=0, atol=1e-3)

@@ -154,21 +154,41 @@ class Particle(br.System):
         return jnp.eye(2)
 
 
-class Disc(eqx.Module):
-    """Outside a disc of radius 1 at the origin."""
+class Surface(eqx.Module):
+    """The ground, or outside a disc at the origin if its radius is positive."""
 
     radius: jnp.ndarray
 
     def __call__(self, q, t):
-        return jnp.sqrt(q @ q) - self.radius
+        round = self.radius > 0.0
+        return jnp.where(round, jnp.sqrt(jnp.where(round, q @ q, 1.0)) - self.radius, q[1])
 
 
-@pytest.mark.slow
+class PushAndLift(eqx.Module):
+    """Sideways from 2 s on, upwards from 5 s on, each growing at its rate (N/s)."""
+
+    rates: jnp.ndarray
+
+    def __call__(self, t):
+        return self.rates * jnp.stack([jnp.clip(t - 2.0, 0.0, 3.0), jnp.maximum(t - 5.0, 0.0)])
+
+
+def sliding(q, v, t):
+    return v[:1]
+
+
+def move(q, v, t_end, radius, rates, g, **coefficients):
+    """A particle at a surface; all these runs share their programs."""
+    surface = br.Unilateral(Surface(jnp.asarray(radius)), sliding, name="surface", **coefficients)
+    push = PushAndLift(jnp.asarray(rates))
+    return br.simulate(Particle(g=jnp.asarray(g)), q, v, t_end, u=push, contacts=surface, save=161)
+
+
 @pytest.mark.parametrize("depth", [1e-3, 1e-6, 1e-9, -1e-9])
 def test_grazing_contacts_are_not_missed(depth):
     """A free flight is one large step; it touches the disc for a small part of it."""
-    disc = br.Unilateral(Disc(jnp.asarray(1.0)), restitution=0.5, name="disc")
-    run = br.simulate(Particle(), [-4.0, 1.0 - depth], [1.0, 0.0], 10.0, contacts=disc, save=2)
+    start = [-4.0, 1.0 - depth], [1.0, 0.0]
+    run = move(*start, 10.0, radius=1.0, rates=[0.0, 0.0], g=0.0, friction=0.0, restitution=0.5)
     if depth < 0:
         assert run.events == ()
         return
@@ -192,23 +212,10 @@ def test_a_run_with_contacts_is_saved_with_them(bounces, tmp_path):
 # -- friction -----------------------------------------------------------------------------------------------------
 
 
-def height(q, t):
-    return q[1]
-
-
-def sliding(q, v, t):
-    return v[:1]
-
-
-def push_and_lift(t):
-    """Sideways from 2 s on, upwards from 5 s on, each growing at 4 N/s and 10 N/s."""
-    return jnp.stack([4.0 * jnp.clip(t - 2.0, 0.0, 3.0), 10.0 * jnp.maximum(t - 5.0, 0.0)])
-
-
 @pytest.fixture(scope="module")
 def puck():
-    floor = br.Unilateral(height, sliding, friction=0.5, name="ice")
-    return br.simulate(Particle(g=G), [0.0, 0.0], [-3.0, 0.0], 8.0, u=push_and_lift, contacts=floor, save=161)
+    start = [0.0, 0.0], [-3.0, 0.0]
+    return move(*start, 8.0, radius=0.0, rates=[4.0, 10.0], g=G, friction=0.5, restitution=0.0)
 
 
 def test_a_puck_stops_sticks_slips_and_takes_off(puck):

@@ -19,7 +19,9 @@ LONG = 60.0
 """A process that has not answered for so long (s) will not."""
 
 SCRIPT = """
-import threading, time
+import signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background would ignore it
+import jax
 import jax.numpy as jnp
 import bricard as br
 from bricard.errors import SimulationInterrupted
@@ -34,8 +36,12 @@ class Pendulum(br.System):
     def constraints(self, q, t):
         return jnp.array([q @ q - 1.0])
 
+class Slow(Pendulum):  # a step of equal length takes some 10 ms
+    def applied_force(self, q, v, t):
+        return 1e-9 * jax.lax.fori_loop(0, 30_000, lambda i, x: jnp.sin(x + q[0]), 0.0) * q
+
 settings = {settings}
-system = Pendulum()
+system = {system}()
 start = ([1.0, 0.0], [0.0, 0.0])
 
 def tell():  # once a compiled program has been running for a while
@@ -61,20 +67,27 @@ print("again", short.succeeded, flush=True)
 """
 
 CASES = {
-    "LLVM": ({}, "1e6", 5, "1"),
-    "LLVM, many saved": ({}, "1e6", 2000, "1"),
-    "LLVM, sampled": ({"controller": "br.control.Sampled(lambda t, q, v: jnp.zeros(0), 1.0)"}, "4e5", 5, "1"),
-    "XLA": ({}, "1e6", 5, "0"),
-    "XLA, equal steps": ({"dt": "1e-2"}, "1e6", 5, "0"),
+    "LLVM": ("Pendulum", {}, "1e6", 5, "1"),
+    "LLVM, many saved": ("Pendulum", {}, "1e6", 2000, "1"),
+    "LLVM, sampled": (
+        "Pendulum",
+        {"controller": "br.control.Sampled(lambda t, q, v: jnp.zeros(0), 1.0)"},
+        "4e5",
+        5,
+        "1",
+    ),
+    "XLA": ("Pendulum", {}, "1e6", 5, "0"),
+    "XLA, equal steps": ("Pendulum", {"dt": "1e-2"}, "1e6", 5, "0"),
+    "XLA, a few slow steps": ("Slow", {"dt": "1e-3"}, "19.0", 5, "0"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_ctrl_c_ends_a_run_and_keeps_it(case, tmp_path):
-    settings, t_end, save, native = CASES[case]
+    system, settings, t_end, save, native = CASES[case]
     written = "{" + ", ".join(f'"{name}": {value}' for name, value in settings.items()) + "}"
     script = tmp_path / "run.py"
-    script.write_text(SCRIPT.format(settings=written, t_end=t_end, save=save))
+    script.write_text(SCRIPT.format(system=system, settings=written, t_end=t_end, save=save))
     environment = os.environ | {"BRICARD_NATIVE": native}
     with subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, text=True
@@ -91,6 +104,47 @@ def test_ctrl_c_ends_a_run_and_keeps_it(case, tmp_path):
     assert int(kept.split()[1]) >= 2
     assert again == "again True"
     assert process.returncode == 0
+
+
+COMMAND = """
+import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from bricard.native.stop import FLAG
+
+def interrupt():  # once the run has been going on for a while
+    while not FLAG[1]:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+from bricard.cli import main
+sys.argv = ["bricard", "run", "bouncing-ball", "--set", "restitution=1", "--t-end", "1e5", "-o", {output!r}]
+main()
+"""
+
+
+def test_ctrl_c_writes_what_there_is_of_a_run_with_contacts(tmp_path):
+    """A ball that would bounce for a day."""
+    output = tmp_path / "ball.html"
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(output=str(output))], capture_output=True, text=True, timeout=5 * LONG
+    )
+    assert done.returncode == 130, done.stderr
+    assert "interrupted at t = " in done.stderr
+    assert f"What there is of it is in {output}." in " ".join(done.stderr.split())
+    assert "Interrupted at t = " in output.read_text()
+
+
+def test_equal_steps_are_counted_one_by_one():
+    """The loop looks for a request once in several steps, but ends after as many steps as it may take."""
+    example = br.gallery.load("pendulum")
+    exact = example.simulate(t_end=0.1, dt=1e-3, save=3, max_steps=101)
+    assert exact.succeeded
+    assert int(exact.stats["num_steps"]) in (100, 101)
+    short = example.simulate(t_end=0.1, dt=1e-3, save=3, max_steps=37, throw=False)
+    assert "maximum number of steps" in short.status
+    assert float(short.t[-1]) == pytest.approx(0.037, abs=1e-12)
 
 
 def test_a_stop_from_another_thread_ends_the_run():

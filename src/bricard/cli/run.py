@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from bricard.gallery import Example
     from bricard.report import Summary
     from bricard.simulate import Trajectory
+
+COMPILING = 60.0
+"""How long (s) the command waits for a run that was asked to end: it may have to compile its next program first."""
 
 OUTPUTS = (".html", ".npz", ".csv", ".png", ".pdf", ".svg")
 
@@ -84,12 +88,12 @@ def _simulate(example: Example, options: dict[str, Any], progress: bool) -> tupl
     from bricard.interrupt import request_stop
     from bricard.simulate import assemble
 
-    done = [0.0]
+    done, ended = [0.0], threading.Event()
     settings = {"throw": False} | options
     if progress:
         settings["progress"] = _meter(done)
 
-    def work() -> Trajectory:
+    def run() -> Trajectory:
         try:
             trajectory = example.simulate(**settings)
         except AssemblyError:
@@ -99,11 +103,20 @@ def _simulate(example: Example, options: dict[str, Any], progress: bool) -> tupl
         trajectory.q.block_until_ready()
         return trajectory
 
+    def work() -> Trajectory:
+        try:
+            return run()
+        finally:
+            ended.set()
+
+    def ask_to_end() -> bool:
+        return request_stop() and ended.wait(COMPILING)
+
     def stage() -> str:
         return f"integrating, {100 * done[0]:.0f} %" if done[0] else "compiling and integrating"
 
     try:
-        return in_background(work, stage, request_stop), False
+        return in_background(work, stage, ask_to_end), False
     except SimulationInterrupted as stop:
         return stop.trajectory, True
 

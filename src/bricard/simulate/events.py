@@ -16,6 +16,8 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import row_variation
 from bricard.equations.route import Route
 from bricard.errors import ModelError
+from bricard.interrupt import stoppable
+from bricard.native.stop import FLAG, STARTED
 from bricard.simulate.contact import MAX_FRICTION, Unilateral, gaps, slip_size
 from bricard.simulate.controller import Controller
 from bricard.simulate.impact import LAW_TOLERANCE, contact_impact
@@ -106,7 +108,8 @@ def integrate_with_contacts(
 ) -> ContactRun:
     """Integrate from `times[0]` to `times[-1]`, saving at `times`, through impacts and changes of contact.
 
-    `progress` shows one bar for the whole run. Ctrl-C ends it within `FEW_STEPS` steps; what there is, is returned.
+    `progress` shows one bar for the whole run. Ctrl-C (or `request_stop`) ends it after its present step, or as soon as
+    a program that is being compiled is ready; what has been computed by then is returned.
     """
     _check_start(system, contacts, q, times[0])
     run = _Run(system, contacts, controller, method, stabilization, float(times[-1] - times[0]))
@@ -116,29 +119,37 @@ def integrate_with_contacts(
     limit, recent, interrupted = jnp.asarray(max_steps), [], False
     meter, show = progress.init(), eqx.filter_jit(progress.step)
     try:
-        while failure is None:
-            before = int(at.reached)
-            at = advance(run.setting, at, times, times if stops is None else stops, solver, steps, limit)
-            _record(modes, run.modes, before, int(at.reached))
-            if not isinstance(progress, diffrax.NoProgressMeter):
-                meter = show(meter, (at.t - times[0]) / (times[-1] - times[0]))
-            if not bool(jnp.any(at.event)):
-                if bool(at.result == diffrax.RESULTS.successful) and float(at.t) < float(times[-1]):
+        with stoppable() as stop:
+            while failure is None:
+                before = int(at.reached)
+                at = advance(run.setting, at, times, times if stops is None else stops, solver, steps, limit)
+                FLAG[STARTED] = 1  # from now on there is something to keep
+                _record(modes, run.modes, before, int(at.reached))
+                if not isinstance(progress, diffrax.NoProgressMeter):
+                    meter = show(meter, (at.t - times[0]) / (times[-1] - times[0]))
+                happened = bool(jnp.any(at.event))
+                if not happened and (bool(at.result != diffrax.RESULTS.successful) or float(at.t) >= float(times[-1])):
+                    break
+                if stop.requested:
+                    interrupted = True
+                    break
+                if not happened:
                     continue
-                break
-            recent = [*recent, float(at.t)][-STALLED:]
-            if len(recent) == STALLED and recent[-1] - recent[0] <= 1e-12 * max(1.0, abs(recent[-1])):
-                failure = f"{run.culprit(at)} can neither stay closed nor be released: its laws contradict each other"
-            elif len(run.events) >= max_events:
-                failure = (
-                    f"infinitely many impacts? There were {len(run.events)} events, the last at {run.culprit(at)}. "
-                    "Raise max_events, or lower the restitution"
-                )
-            else:
-                try:
-                    at = run.handle(at)
-                except _Stuck as error:
-                    failure = str(error)
+                recent = [*recent, float(at.t)][-STALLED:]
+                if len(recent) == STALLED and recent[-1] - recent[0] <= 1e-12 * max(1.0, abs(recent[-1])):
+                    failure = (
+                        f"{run.culprit(at)} can neither stay closed nor be released: its laws contradict each other"
+                    )
+                elif len(run.events) >= max_events:
+                    failure = (
+                        f"infinitely many impacts? There were {len(run.events)} events, the last at {run.culprit(at)}. "
+                        "Raise max_events, or lower the restitution"
+                    )
+                else:
+                    try:
+                        at = run.handle(at)
+                    except _Stuck as error:
+                        failure = str(error)
     except KeyboardInterrupt:
         interrupted = True
     finally:

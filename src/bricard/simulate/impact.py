@@ -120,7 +120,8 @@ def impact(
             raise ModelError(name, [f"friction needs the `slip` of {lacking}; br.point_contact writes it"])
         if is_concrete(q, t, contacts):
             _check_touching(name, contacts, gaps(contacts, q, t))
-        result = contact_impact(system, q, v, t, contacts, given, mu)
+        touching = jnp.ones(len(contacts), dtype=bool)  # as in runs with contacts, which share the program
+        result = contact_impact(system, q, v, t, contacts, given, mu, touching)
     if is_concrete(result):
         check_motion_determined(system, q, t)
         if not float(result.residual) <= LAW_TOLERANCE:
@@ -332,16 +333,16 @@ def contact_impact(
     v: Vector,
     t: Scalar,
     contacts: tuple[Unilateral, ...],
-    restitution: Array | None = None,
-    friction: Array | None = None,
-    touching: Bool[Array, " c"] | None = None,
+    restitution: Array | None,
+    friction: Array | None,
+    touching: Bool[Array, " c"],
 ) -> Impact:
     """The impact of `contacts`; those that are not `touching` take no part."""
     k, c = slip_size(system, contacts), len(contacts)
     e = jnp.stack([jnp.asarray(x.restitution) for x in contacts]) if restitution is None else restitution
     mu = jnp.stack([jnp.asarray(x.friction) for x in contacts]) if friction is None else friction
     e, mu = jnp.broadcast_to(e, (c,)), jnp.minimum(jnp.broadcast_to(mu, (c,)), MAX_FRICTION)
-    part = jnp.ones(c) if touching is None else touching.astype(float)
+    part = touching.astype(float)
 
     def rates(v: Vector) -> Float[Array, "c rows"]:
         return part[:, None] * relative_velocity(system, contacts, q, v, t, k)

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from equinox.internal import while_loop
 from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -26,10 +27,12 @@ from bricard.equations.scaled import ScaledMatrices, scaled_matrices
 from bricard.equations.sparse import Structure, find_structure, missed
 from bricard.errors import AssemblyError, ModelError, SimulationError, SimulationInterrupted, is_concrete
 from bricard.interrupt import stoppable
+from bricard.native.stop import stop_requested
 from bricard.simulate.assemble import residuals
 from bricard.simulate.contact import Unilateral, checked_contacts
 from bricard.simulate.controller import Controller, make_controller, may_hide_values
 from bricard.simulate.events import integrate_with_contacts
+from bricard.simulate.forward import UNASKED
 from bricard.simulate.hoist import hoist
 from bricard.simulate.integrate import Integration, Start, integrate
 from bricard.simulate.linear_solver import DenseSolver
@@ -52,8 +55,6 @@ COPIES = 4
 
 START_TOLERANCE = 1e-6
 """A start may miss the constraints by this many metres or radians (per second); it is then moved onto them."""
-FEW_STEPS = 20_000
-"""Runs of up to so many steps of equal length `dt` are short, and are not interrupted on their way."""
 ROUNDING = 1e-14
 """A start that misses them by less, as a part of its coordinates or velocities, is taken as it is."""
 
@@ -177,14 +178,42 @@ def simulate(
     return trajectory
 
 
+class _Asking(diffrax.ForwardMode):
+    """The loop of diffrax, which asks once in `UNASKED` steps whether it is to stop.
+
+    XLA would not compile a loop that asks in each step as one piece, and small systems would take twice as long.
+    """
+
+    @property
+    def _loop(self) -> Callable[..., Any]:
+        usual = super()._loop
+        return lambda **settings: usual(**(settings | {"outer_while_loop": _asking_loop}))
+
+
+ASKING = _Asking()
+
+
+def _asking_loop(on: Callable[..., Any], step: Callable[..., Any], start: Any, *, max_steps: int, buffers: Any) -> Any:
+    """As `equinox.internal.while_loop`, for the states of diffrax's loop."""
+
+    def several_steps(state: Any) -> Any:
+        until = jnp.minimum(state.num_steps + UNASKED, max_steps)
+        return while_loop(lambda s: on(s) & (s.num_steps < until), step, state, buffers=buffers, kind="lax")
+
+    def go_on(state: Any) -> Any:
+        return on(state) & (state.num_steps < max_steps) & ~stop_requested(state.num_steps)
+
+    return while_loop(go_on, several_steps, start, kind="lax")
+
+
 def _integrated(
     concrete: bool, system: System, start: Callable[[Structure | None], Start], structure: Any, times: Any, how: Any
 ) -> tuple[Integration, bool]:
     """The run, and whether it was interrupted; if the structure of a large system missed something, without it."""
     if not concrete:
         return integrate(system, start(structure), times, structure=structure, stoppable=False, **how), False
-    # XLA does not compile a loop of diffrax that asks whether to stop as one piece.
-    how = how | {"stoppable": how["steps"].adapt or bool(times[-1] - times[0] > FEW_STEPS * how["dt"])}
+    asking = not how["steps"].adapt and type(how["adjoint"]) is diffrax.ForwardMode
+    how = how | ({"adjoint": ASKING, "stoppable": False} if asking else {"stoppable": True})
     with stoppable() as stop:
         run = jax.block_until_ready(integrate(system, start(structure), times, structure=structure, **how))
         if structure is not None and not stop.requested and _misses(system, structure, run):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.problem import equilibrate
+from bricard.native.stop import stop_requested
 from bricard.simulate.contact import gaps
 from bricard.simulate.distribution import INSIDE
 from bricard.simulate.integrate import Setting, State, vector_field
@@ -29,7 +30,7 @@ DEPTH = 1e-10
 NEARLY = 0.1
 """Where a gap dips below this part of its largest value in a step, the run steps onto its lowest point."""
 FEW_STEPS = 200
-"""After so many steps a run returns to Python, which shows its progress and hears Ctrl-C."""
+"""After so many steps a run returns to Python, which shows its progress."""
 TRIALS = 80
 """Steps to the time of an event at most; a handful is usual."""
 
@@ -200,7 +201,10 @@ def advance(
     steps: Steps,
     max_steps: Int[Array, ""],
 ) -> Progress:
-    """Go on until the last of `times`, an event or a failure, or for `FEW_STEPS`; steps end at `stops`."""
+    """Go on until the last of `times`, an event or a failure, or for `FEW_STEPS`; steps end at `stops`.
+
+    If asked to stop (`stop_requested`), it returns after the present step.
+    """
     terms = diffrax.ODETerm(vector_field)  # pyright: ignore[reportArgumentType]
     projected = ProjectedSolver(solver)
     end = times[-1]
@@ -292,6 +296,7 @@ def advance(
         out = taken >= max_steps
         spent: Any = diffrax.RESULTS.max_steps_reached
         result = diffrax.RESULTS.where(out & ~hit & (t < end), spent, result)
+        asked = stop_requested(taken)
         event = jnp.zeros_like(p.event).reshape(-1).at[what].set(hit).reshape(p.event.shape)
         return _Loop(
             progress=Progress(
@@ -319,7 +324,8 @@ def advance(
             side=side,
             weight=weight,
             trials=jnp.where(search, loop.trials + 1, 0),
-            done=hit | failed | out | (t >= end) | (fresh & (taken - progress.taken >= FEW_STEPS)),
+            # To ask in each step costs nothing here: the steps call LAPACK, and XLA does not join them anyway.
+            done=hit | failed | out | (t >= end) | (fresh & (taken - progress.taken >= FEW_STEPS)) | asked,
         )
 
     return jax.lax.while_loop(lambda s: ~s.done, one_step, loop).progress

@@ -19,6 +19,9 @@ from bricard.simulate.distribution import Loads, share_load
 from bricard.simulate.stabilize import Stabilization, stabilized_problem
 from bricard.system import Scalar, System, Vector
 
+STARTING = 1e-7
+"""Below this speed of slip (m/s) the direction in which it began counts too: rounding would decide it otherwise."""
+
 
 class Modes(NamedTuple):
     """What each of `c` contacts does; ones and zeros."""
@@ -153,11 +156,18 @@ class Touching(System):
         return jnp.minimum(jnp.stack([jnp.asarray(c.friction) for c in self.contacts]), MAX_FRICTION)
 
     def sliding_direction(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, "c slips"]:
-        """Unit vector of the slip of each sliding contact; where it would reverse, the one it had at the beginning."""
+        """Unit vector of the slip of each sliding contact; where it would reverse, the one it had at the beginning.
+
+        A contact that begins to slip has the direction of its acceleration. Its velocity has this direction too, but
+        too small to be known: an error of a step that is far below the tolerances would turn the friction.
+        """
         slip, first = self.slip_velocity(q, v, t), self.modes.direction
         square = jnp.sum(slip**2, axis=1)
         forward = (jnp.sum(slip * first, axis=1) > 0.0) & (square > 0.0)
-        return jnp.where(forward[:, None], slip / jnp.sqrt(jnp.where(forward, square, 1.0))[:, None], first)
+        speed = jnp.sqrt(jnp.where(forward, square, 1.0))
+        way = slip + jnp.maximum(STARTING - speed, 0.0)[:, None] * first
+        length = jnp.sqrt(jnp.where(forward, jnp.sum(way**2, axis=1), 1.0))
+        return jnp.where(forward[:, None], way / length[:, None], first)
 
     def rubbing(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, "c nv"]:
         """The generalised friction of each sliding contact under a unit normal force."""
