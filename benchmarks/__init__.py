@@ -1,1 +1,1 @@
-"""Speed, measured against the default and against other tools."""
+"""Benchmarks of bricard against other simulation tools."""

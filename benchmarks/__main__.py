@@ -1,9 +1,9 @@
-"""Speed against other tools: `make bench` or `python -m benchmarks [parts] [--quick] [--check]`.
+"""Benchmarks against other tools: `make bench` or `python -m benchmarks [parts] [--quick] [--check]`.
 
-Parts: work-precision, evaluation, batch, size, cold, charts; without any, all of them. Results go to
-`benchmarks/results` as JSON and to `docs/benchmarks.md` as tables, and the diagrams to `docs/images`. `--quick` takes
-some minutes and only prints. `--check` measures again and compares ratios (ours over a peer's, in one run) with the
-stored ones: it fails if one grew by more than half. Times vary between machines; ratios in one run are what to compare.
+The parts are work-precision, evaluation, batch, size, cold and charts; by default all are run. Results are written to
+`benchmarks/results` as JSON and to `docs/benchmarks.md` as tables, diagrams to `docs/images`. `--quick` takes some
+minutes and only prints. `--check` measures again and compares the ratios (time of bricard over time of the peer in the
+same run) with the stored ones; it fails if one grew by more than half. Times vary between machines, ratios much less.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ PARTS = ("work-precision", "evaluation", "batch", "size", "cold", "charts")
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])  # pyright: ignore[reportOptionalMemberAccess]
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="fewer problems and settings; nothing is written")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; by default all")
+    parser.add_argument("--quick", action="store_true", help="run fewer problems and settings; write nothing")
+    parser.add_argument("--check", action="store_true", help="compare ratios with the stored results; write nothing")
     parser.add_argument(
-        "--check", action="store_true", help="compare ratios with the stored results; nothing is written"
-    )
-    parser.add_argument(
-        "--problem", action="append", default=[], help="only this problem of work-precision (again for more)"
+        "--problem", action="append", default=[], help="run only this problem of work-precision; may be repeated"
     )
     chosen = parser.parse_args(arguments)
     unknown = [part for part in chosen.parts if part not in PARTS]
     if unknown:
-        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        parser.error(f"unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     regressions = []
     for part in chosen.parts or PARTS:
         print(f"\n== {part}", flush=True)
@@ -39,7 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n" + markdown(part, data))
         if chosen.check:
             stored = results.load(part)
-            found = results.worse(ratios(part, stored), ratios(part, data)) if stored else [f"{part}: nothing stored"]
+            found = (
+                results.worse(ratios(part, stored), ratios(part, data)) if stored else [f"{part}: no stored results"]
+            )
             if stored and stored.get("provisional"):
                 print(f"the stored results are provisional: {stored['provisional']}")
             regressions += found
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(part: str, quick: bool, problems: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Run one part."""
+    """Run one part and return its results."""
     if part == "work-precision":
         from benchmarks import work_precision
 
@@ -63,7 +63,7 @@ def measure(part: str, quick: bool, problems: tuple[str, ...] = ()) -> dict[str,
 
 
 def markdown(part: str, data: dict[str, Any]) -> str:
-    """The results of a part for people."""
+    """The results of a part as Markdown."""
     if part == "work-precision":
         from benchmarks import work_precision
 
@@ -72,20 +72,20 @@ def markdown(part: str, data: dict[str, Any]) -> str:
 
 
 def ratios(part: str, data: dict[str, Any]) -> dict[str, float]:
-    """Ours over a peer's, by what was measured; none where there is no peer."""
+    """Ratios of the time of bricard to the time of a peer, by measurement; empty for parts without a peer."""
     if part == "work-precision":
-        return {f"{o.problem} {o.goal:.0e} m": 1 / o.ratio for o in targets.outcomes(data["runs"]) if o.ratio}
+        return {f"{o.problem} {o.accuracy:.0e} m": 1 / o.ratio for o in targets.outcomes(data["runs"]) if o.ratio}
     module = _module(part)
     return module.ratios(data) if hasattr(module, "ratios") else {}
 
 
 def publish(part: str, data: dict[str, Any]) -> None:
-    """Into the documentation."""
+    """Write the results of a part into the documentation."""
     m = results.machine()
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
     put("machine", f"Measured on {m['cores']} cores of {m['processor']}, Python {m['python']}, {versions}.")
-    said = data.get("provisional")  # what is wrong with the numbers, if something is
-    put(part, (f"**Provisional**: {said}\n\n" if said else "") + markdown(part, data))
+    reason = data.get("provisional")  # why the numbers are provisional, if they are
+    put(part, (f"**Provisional**: {reason}\n\n" if reason else "") + markdown(part, data))
     if part == "work-precision":
         from benchmarks.plot import draw
 
@@ -93,7 +93,7 @@ def publish(part: str, data: dict[str, Any]) -> None:
 
 
 def _with_stored(data: dict[str, Any]) -> dict[str, Any]:
-    """The stored runs of other problems, and the new ones."""
+    """The new runs together with the stored runs of other problems."""
     stored = results.load("work-precision")
     if stored is None:
         return data

@@ -1,7 +1,8 @@
-"""How many runs a second? 1, 10³ and 10⁵ slider-cranks and four-bars that start at different speeds, on all cores.
+"""Throughput in runs per second: 1, 10³ and 10⁵ slider-cranks and four-bars with different initial speeds.
 
-bricard by `pmap` over the cores and `vmap` or `map` on each; MuJoCo by `mujoco.rollout` with a thread for each core, in
-chunks of 1000 runs, since it keeps every step. Measured in a process of its own, with one JAX device per core.
+bricard uses `pmap` over the cores, and `vmap` or `map` on each core. MuJoCo uses `mujoco.rollout` with one thread per
+core, in chunks of 1000 runs, because it stores every step. The measurement has its own process with one JAX device per
+core.
 """
 
 from __future__ import annotations
@@ -24,22 +25,24 @@ from benchmarks.models import GROUND, Body, Loop, Model
 from benchmarks.problems import four_bars_model
 
 SPAN = 2.0
-"""Seconds of motion."""
+"""Simulated time of each run (s)."""
 SPEEDS = (1.0, 1.5)
-"""Start speeds, against the gallery's."""
+"""Range of the initial speeds, relative to those in the gallery."""
 COUNTS = (1, 1_000, 100_000)
+"""Runs in a batch."""
 CHUNK = 1_000
+"""Runs in one call of `mujoco.rollout`."""
 KINDS = ("slider-crank", "four-bar")
 SETTINGS: tuple[tuple[str, float], ...] = (("vmap", 1e-4), ("vmap", 1e-5), ("map", 1e-5), ("map", 1e-6), ("map", 1e-8))
-"""How, and tolerance: all runs on a core in steps of their own but at the same time, or one after the other."""
+"""Transformation and tolerance: the runs on a core are vectorised (`vmap`) or sequential (`map`)."""
 LARGE = 10_000
-"""Larger batches are measured with one setting."""
+"""Larger batches are measured with one setting only."""
 STEPS = (1e-3, 2e-3, 5e-3)
-"""Of MuJoCo's RK4."""
+"""Step sizes of RK4 in MuJoCo (s)."""
 
 
 def slider_crank_model() -> Model:
-    """As in the gallery, at crank angle 0.3; the mass at the slider half on the rod's end, half on the guide."""
+    """The slider-crank of the gallery at crank angle 0.3; half of the slider mass is attached to the rod end."""
     angle, z = 0.3, np.array([0.0, 0.0, 1.0])
     pin, end = np.array([np.cos(angle), np.sin(angle), 0.0]), np.array([2 * np.cos(angle), 0.0, 0.0])
     nothing, x = np.zeros((3, 3)), np.array([1.0, 0.0, 0.0])
@@ -52,7 +55,7 @@ def slider_crank_model() -> Model:
 
 
 def exact(kind: str, speed: float) -> np.ndarray:
-    """The compared pin (2,) at the end, from the one equation of motion that is left."""
+    """Final position of the compared pin, shape (2,), from the equation of motion in one coordinate."""
     if kind == "four-bar":
         factor = 9.81 * (1.0 + 1.0) / (2 / 3 + 1.0)
         start = [0.0, speed]
@@ -71,7 +74,7 @@ def exact(kind: str, speed: float) -> np.ndarray:
 
 
 def ours(kind: str, count: int, how: str, rtol: float) -> Callable[[], np.ndarray]:
-    """A function that runs all and returns the pins at the end (count, 2)."""
+    """A function that simulates the batch in bricard and returns the final positions of the pins, shape (count, 2)."""
     import diffrax
     import jax
     import jax.numpy as jnp
@@ -99,13 +102,13 @@ def ours(kind: str, count: int, how: str, rtol: float) -> Callable[[], np.ndarra
         return system.pins(q)[0][0] if kind == "four-bar" else system.points(q)[0]
 
     speeds = jnp.asarray(np.linspace(*SPEEDS, count)).reshape(devices, -1)
-    on_a_core = jax.vmap(last) if how == "vmap" else lambda speeds: jax.lax.map(last, speeds)
-    every = jax.pmap(on_a_core, devices=jax.devices()[:devices])
-    return lambda: np.asarray(every(speeds)).reshape(count, 2)
+    per_core = jax.vmap(last) if how == "vmap" else lambda speeds: jax.lax.map(last, speeds)
+    batch = jax.pmap(per_core, devices=jax.devices()[:devices])
+    return lambda: np.asarray(batch(speeds)).reshape(count, 2)
 
 
 def mujoco(kind: str, count: int, step: float) -> Callable[[], np.ndarray]:
-    """The same by MuJoCo."""
+    """A function that simulates the batch in MuJoCo; see `ours`."""
     from mujoco import rollout
 
     from benchmarks.peers.mujoco_ import Simulation
@@ -128,53 +131,53 @@ def mujoco(kind: str, count: int, step: float) -> Callable[[], np.ndarray]:
             states, _ = rollout.rollout(
                 simulation.model, data, starts[first : first + CHUNK], nstep=steps, persistent_pool=True
             )
-            ends.append(np.asarray(states)[:, -1, 1])  # the first joint's angle, after the time
-        turned = np.concatenate(ends)
+            ends.append(np.asarray(states)[:, -1, 1])  # angle of the first joint; entry 0 is the time
+        angle = np.concatenate(ends)
         if kind == "four-bar":
-            return np.stack([np.sin(turned), np.cos(turned)], axis=1)
-        return np.stack([np.cos(0.3 + turned), np.sin(0.3 + turned)], axis=1)
+            return np.stack([np.sin(angle), np.cos(angle)], axis=1)
+        return np.stack([np.cos(0.3 + angle), np.sin(0.3 + angle)], axis=1)
 
     return work
 
 
-def here(quick: bool) -> list[dict[str, Any]]:
+def measure_here(quick: bool) -> list[dict[str, Any]]:
     """All measurements, in this process."""
     from benchmarks.timing import wall_time
 
     rows = []
     for kind in KINDS:
-        sides: list[tuple[str, str, Callable[[int], Callable[[], np.ndarray]]]] = [
+        cases: list[tuple[str, str, Callable[[int], Callable[[], np.ndarray]]]] = [
             ("bricard", f"{how}, rtol = {rtol:g}", lambda n, how=how, rtol=rtol, k=kind: ours(k, n, how, rtol))
             for how, rtol in (SETTINGS[1::2] if quick else SETTINGS)
         ]
         if find_spec("mujoco") is None:
-            print("without mujoco: it is not installed", file=sys.stderr)
+            print("MuJoCo is not installed and is left out", file=sys.stderr)
         else:
-            sides += [
+            cases += [
                 ("MuJoCo", f"RK4, h = {h:g} s", lambda n, h=h, k=kind: mujoco(k, n, h))
                 for h in STEPS[: 1 if quick else 3]
             ]
-        for tool, setting, prepare in sides:
+        for tool, setting, prepare in cases:
             for count in COUNTS[:2] if quick else COUNTS:
                 if count > LARGE and setting != "map, rtol = 1e-05":
-                    continue  # MuJoCo goes by chunks: as many runs a second as with fewer
+                    continue  # MuJoCo works in chunks, so its throughput does not depend on the count
                 work = prepare(count)
                 start = time.perf_counter()
                 ends = work()
                 first = time.perf_counter() - start
-                some = np.linspace(0, count - 1, min(count, 9)).astype(int)
-                goals = np.stack([exact(kind, s) for s in np.linspace(*SPEEDS, count)[some]])
-                once = tool == "MuJoCo" and first > 5.0  # it compiles nothing
+                sample = np.linspace(0, count - 1, min(count, 9)).astype(int)
+                expected = np.stack([exact(kind, s) for s in np.linspace(*SPEEDS, count)[sample]])
+                once = tool == "MuJoCo" and first > 5.0  # its first call includes no compilation
                 seconds = first if once else wall_time(work, 3 if count > 1 else 20)
                 row = {"kind": kind, "tool": tool, "setting": setting, "count": count, "seconds": seconds}
-                row["error"] = float(np.max(np.linalg.norm(ends[some] - goals, axis=1)))
+                row["error"] = float(np.max(np.linalg.norm(ends[sample] - expected, axis=1)))
                 rows.append(row)
                 print(json.dumps(row), flush=True)
     return rows
 
 
 def measure(quick: bool = False) -> dict[str, Any]:
-    """All measurements, in a process that has one JAX device per core."""
+    """All measurements, in a new process with one JAX device per core."""
     flags = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={os.cpu_count() or 1}"
     command = [sys.executable, "-u", "-m", "benchmarks.batch", *(["--quick"] if quick else [])]
     rows = []
@@ -184,13 +187,13 @@ def measure(quick: bool = False) -> dict[str, Any]:
         for line in process.stdout:
             if line.startswith("{"):
                 rows.append(json.loads(line))
-                print(_said(rows[-1]), flush=True)
+                print(_progress(rows[-1]), flush=True)
     if process.returncode:
-        raise RuntimeError("the batches failed, see above")
+        raise RuntimeError("the batch benchmark failed; see its output above")
     return {"rows": rows, "span": SPAN, "cores": os.cpu_count()}
 
 
-def _said(r: dict[str, Any]) -> str:
+def _progress(r: dict[str, Any]) -> str:
     rate = r["count"] / r["seconds"]
     return (
         f"{r['kind']:13} {r['tool']:8} {r['setting']:18} {r['count']:7} runs {rate:12.0f}/s, error {r['error']:.1e} m"
@@ -198,7 +201,7 @@ def _said(r: dict[str, Any]) -> str:
 
 
 def compared(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each of MuJoCo's settings with our fastest that is at least as accurate."""
+    """Each setting of MuJoCo with the fastest setting of bricard that is at least as accurate."""
     found = []
     for peer in (r for r in data["rows"] if r["tool"] == "MuJoCo"):
         same = [
@@ -206,14 +209,14 @@ def compared(data: dict[str, Any]) -> list[dict[str, Any]]:
             for r in data["rows"]
             if r["tool"] == "bricard" and (r["kind"], r["count"]) == (peer["kind"], peer["count"])
         ]
-        good = [r for r in same if r["error"] <= peer["error"]]
-        best = min(good, key=lambda r: r["seconds"], default=None)
+        accurate = [r for r in same if r["error"] <= peer["error"]]
+        best = min(accurate, key=lambda r: r["seconds"], default=None)
         found.append({"peer": peer, "ours": best, "ratio": peer["seconds"] / best["seconds"] if best else None})
     return found
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:
-    """Our time over MuJoCo's, at equal or better accuracy."""
+    """Ratio of the time of bricard to the time of MuJoCo, at equal or better accuracy."""
     return {
         f"batch {c['peer']['kind']} {c['peer']['count']} {c['peer']['setting']}": 1 / c["ratio"]
         for c in compared(data)
@@ -222,7 +225,7 @@ def ratios(data: dict[str, Any]) -> dict[str, float]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    """Runs a second, and the comparison at equal accuracy."""
+    """Tables of the throughput, and of the comparison at equal accuracy."""
     rows = [
         [
             r["kind"],
@@ -244,10 +247,10 @@ def markdown(data: dict[str, Any]) -> str:
         for c in compared(data)
     ]
     return (
-        f"Runs of {data['span']:g} s a second, on {data['cores']} cores (wanted: 10 times MuJoCo's for 10³ runs):\n\n"
-        + table(["", "runs", "MuJoCo", "bricard, at least as accurate", "times faster"], pairs)
+        f"Runs of {data['span']:g} s on {data['cores']} cores (target: 10 times faster than MuJoCo for 10³ runs):\n\n"
+        + table(["", "runs", "MuJoCo", "bricard, at least as accurate", "speed-up"], pairs)
         + "\n\nAll settings:\n\n"
-        + table(["", "tool", "runs", "runs a second", "largest error"], rows)
+        + table(["", "tool", "runs", "runs per second", "largest error"], rows)
     )
 
 
@@ -256,4 +259,4 @@ def _cell(r: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    here("--quick" in sys.argv)
+    measure_here("--quick" in sys.argv)

@@ -1,4 +1,4 @@
-"""How long does a stability chart take? 300 × 300 points, after compilation."""
+"""Time of a stability chart of 300 × 300 points, after compilation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import bricard as br
 from benchmarks.markdown import table
 
 SIZE = 300
+"""Points along each axis."""
 
 
 def tip(q):
@@ -26,7 +27,7 @@ def by_connector(q):
 
 
 def timed(name, system, q, law, period, kp, kd):
-    """Least wall time and CPU time (s) of three charts, after compilation."""
+    """Smallest wall time and CPU time (s) of three charts, after compilation."""
     loop = br.control.Sampled(law, period, delay=1)
     grids = {"kp": np.linspace(0, kp, SIZE), "kd": np.linspace(0, kd, SIZE)}
     br.stability.chart(system, q, loop, **{n: g[:: SIZE // 10] for n, g in grids.items()})  # compiles
@@ -36,12 +37,12 @@ def timed(name, system, q, law, period, kp, kd):
         br.stability.chart(system, q, loop, **grids)
         wall.append(time.perf_counter() - start[0])
         work.append(time.process_time() - start[1])
-    print(f"{name}: {min(wall):.2f} s, {min(work):.2f} s of computing", flush=True)
+    print(f"{name}: {min(wall):.2f} s, {min(work):.2f} s CPU time", flush=True)
     return {"name": name, "wall": min(wall), "work": min(work)}
 
 
 def measure(quick=False):
-    """Charts of the sliding pendulum and, unless in a hurry, the Acroboter."""
+    """Times for the sliding pendulum and, unless `quick`, the Acroboter."""
     cart = br.gallery.load("sliding-pendulum").system
     law = br.control.Blended(cart, tip, "cart", [0.0], 1.0, 1.0, 0.6)
     rows = [timed("sliding pendulum", cart, [0.0, 0.0], law, 0.03, 300, 40)]
@@ -53,7 +54,7 @@ def measure(quick=False):
 
 
 def markdown(data):
-    """One row per system."""
+    """Table with one row per system."""
     points = data["size"] ** 2
     rows = [
         [r["name"], f"{r['wall']:.2f} s", f"{r['work']:.2f} s", f"{1e6 * r['work'] / points:.1f} µs"]

@@ -1,4 +1,4 @@
-"""What does one acceleration cost, by each route, and in MuJoCo? N four-bars, at the start."""
+"""Time of one acceleration of N four-bars, by each route and in MuJoCo."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ ROUTES = {
     "AugmentedLagrangian": br.AugmentedLagrangian(),
 }
 DEFAULT = "default, as in a run"
-"""What `simulate` evaluates: large systems by their structure, what depends on the model alone beforehand."""
+"""The evaluation as in `simulate`: sparse for large systems, with constant expressions hoisted."""
 SIZES = (1, 2, 10, 40)
-LONG = (100, 400)
-"""For the default and MuJoCo only."""
+LARGE_SIZES = (100, 400)
+"""Measured for the default route and MuJoCo only."""
 
 
 def measure(quick: bool = False) -> dict[str, Any]:
-    """Times (s) of one evaluation by tool or route and N."""
+    """Time of one evaluation (s), by tool or route and by N."""
     sizes = SIZES[:3] if quick else SIZES
     costs: dict[str, dict[str, float]] = {name: {} for name in ("MuJoCo", DEFAULT, *ROUTES)}
-    for n in sizes if quick else (*SIZES, *LONG):
+    for n in sizes if quick else (*SIZES, *LARGE_SIZES):
         example = br.gallery.load("n-four-bar", n=n)
-        costs[DEFAULT][str(n)] = in_a_run(example)
+        costs[DEFAULT][str(n)] = time_in_run(example)
         for name, method in ROUTES.items() if n in sizes else ():
-            costs[name][str(n)] = by_route(example, method)
-        peer = by_mujoco(n)
+            costs[name][str(n)] = time_route(example, method)
+        peer = time_mujoco(n)
         if peer is not None:
             costs["MuJoCo"][str(n)] = peer
         shown = {name: f"{1e6 * c[str(n)]:.1f} µs" for name, c in costs.items() if str(n) in c}
@@ -55,41 +55,41 @@ def measure(quick: bool = False) -> dict[str, Any]:
     return {"costs": {name: c for name, c in costs.items() if c}}
 
 
-def by_route(example: Example, method: Any) -> float:
-    """Time (s) of one acceleration, from many in a row inside one compiled loop: mass matrix, bias and all."""
+def time_route(example: Example, method: Any) -> float:
+    """Time of one acceleration (s), including mass matrix and bias forces, averaged over a compiled loop."""
     system = example.system
     q, v = jnp.asarray(example.q), jnp.asarray(example.v)
     variation = row_variation(system, q, 0.0)
     count = max(5, 2000 // system.nv)
 
     @eqx.filter_jit
-    def many(q, v):
+    def loop(q, v):
         def one(state, _):
-            q, v = state  # both change: of what stays, XLA would compute nothing twice
+            q, v = state  # both change, so that XLA cannot hoist the evaluation out of the loop
             scaled, units = equilibrate(state_problem(system, q, v, jnp.zeros(system.nu), 0.0, variation))
             return (q + 1e-9 * v, v + 1e-9 * method.acceleration(scaled) * units.columns), None
 
         return jax.lax.scan(one, (q, v), length=count)[0]
 
-    jax.block_until_ready(many(q, v))
-    return cpu_time(lambda: jax.block_until_ready(many(q, v))) / count
+    jax.block_until_ready(loop(q, v))
+    return cpu_time(lambda: jax.block_until_ready(loop(q, v))) / count
 
 
-def in_a_run(example: Example) -> float:
-    """Time (s) of one evaluation as a run does it, rates of work included."""
+def time_in_run(example: Example) -> float:
+    """Time of one evaluation of the vector field as in a run (s), including the rates of work."""
     system, t = example.system, jnp.zeros(())
     q, v = jnp.asarray(example.q), jnp.asarray(example.v)
     controller = make_controller(system, None, None)
     structure = find_structure(system, q, t)
     count = max(50, 20_000 // system.nv)
 
-    # By LLVM or XLA, whichever has the run: its program is larger than that of an evaluation.
+    # Use the back end that compiles the run (LLVM or XLA); for the smaller program below the choice could differ.
     before = integrate.native.made
     example.simulate(t_end=1e-6, save=2)
     compile_ = compiled if integrate.native.made > before else eqx.filter_jit
 
     @compile_
-    def many(system, controller, variation, y, t):
+    def loop(system, controller, variation, y, t):
         setting = Setting(system, br.Proximal(), br.Project(), controller, variation, structure).ready(t, y)
 
         def one(_, y):
@@ -98,12 +98,12 @@ def in_a_run(example: Example) -> float:
         return jax.lax.fori_loop(0, count, one, y)
 
     arguments = system, controller, row_variation(system, q, 0.0), State(q, v, jnp.zeros(3), ()), t
-    jax.block_until_ready(many(*arguments))
-    return cpu_time(lambda: jax.block_until_ready(many(*arguments))) / count
+    jax.block_until_ready(loop(*arguments))
+    return cpu_time(lambda: jax.block_until_ready(loop(*arguments))) / count
 
 
-def by_mujoco(n: int) -> float | None:
-    """Time (s) of one evaluation in MuJoCo: a step of Euler's method in its loop, hardly more than `mj_forward`."""
+def time_mujoco(n: int) -> float | None:
+    """Time of one evaluation in MuJoCo (s): one step of its Euler method, which costs little more than `mj_forward`."""
     try:
         from benchmarks.peers.mujoco_ import Simulation
 
@@ -120,14 +120,14 @@ def by_mujoco(n: int) -> float | None:
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:
-    """Ours over MuJoCo."""
+    """Ratio of the time of bricard to the time of MuJoCo."""
     costs = data["costs"]
     peer = costs.get("MuJoCo", {})
     return {f"evaluation N={n}": costs[DEFAULT][n] / peer[n] for n in peer if n in costs[DEFAULT]}
 
 
 def markdown(data: dict[str, Any]) -> str:
-    """Microseconds by route and N; and the growth."""
+    """Table of the times in microseconds, by route and N."""
     costs = data["costs"]
     sizes = sorted({int(n) for c in costs.values() for n in c})
     rows = [[name, *(_micro(c.get(str(n))) for n in sizes)] for name, c in costs.items()]
@@ -135,7 +135,7 @@ def markdown(data: dict[str, Any]) -> str:
         ["default over MuJoCo"]
         + [f"{r:.2g}" if (r := ratios(data).get(f"evaluation N={n}")) is not None else "" for n in sizes]
     )
-    return "Microseconds for one acceleration of N four-bars:\n\n" + table(["", *(f"N = {n}" for n in sizes)], rows)
+    return "Time of one acceleration of N four-bars (µs):\n\n" + table(["", *(f"N = {n}" for n in sizes)], rows)
 
 
 def _micro(seconds: float | None) -> str:

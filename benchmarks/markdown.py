@@ -1,4 +1,4 @@
-"""Tables of the documentation, between markers, so that the text around them stays."""
+"""Generated tables of the documentation; markers separate them from the text around them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def put(part: str, text: str, page: Path = PAGE) -> None:
-    """Replace what stands between the markers of `part`."""
+    """Replace the text between the markers of `part` in `page`."""
     start, end = f"<!-- {part}: generated -->", f"<!-- {part}: end -->"
     content = page.read_text()
     if start not in content or end not in content:
-        raise ValueError(f"{page.name} has no place for {part}: put {start} and {end} where it belongs")
+        raise ValueError(f"{page.name} has no markers for {part}; add {start} and {end} to it")
     before, rest = content.split(start, 1)
     after = rest.split(end, 1)[1]
     page.write_text(f"{before}{start}\n\n{text.strip()}\n\n{end}{after}")
 
 
 def number(value: float | None) -> str:
-    """Two digits; empty where there is none."""
+    """Value with two significant digits; empty if it is not finite."""
     return "" if value is None or not math.isfinite(value) else f"{value:.2g}"
 
 
 def duration(seconds: float | None) -> str:
-    """Three digits in the unit that suits."""
+    """Time with three significant digits in s, ms or µs; empty if it is not finite."""
     if seconds is None or not math.isfinite(seconds):
         return ""
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):

@@ -1,6 +1,6 @@
-"""What the peers are told: bodies in a tree, loops, springs. One description, so that all simulate the same thing.
+"""Description of a mechanism for the peers: a tree of bodies, loops and springs. All peers use the same description.
 
-Points, axes and inertias are in the world frame in the reference configuration, which is also the start; SI units.
+Points, axes and inertias are given in the world frame at the initial configuration, in SI units.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ GROUND = ""
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body, on its `parent` by a joint with one coordinate, which is zero at the start."""
+    """A rigid body, connected to its `parent` by a joint with one coordinate, which is initially zero."""
 
     name: str
     parent: str
     at: np.ndarray
-    """A point of the joint's axis (3,)."""
+    """Point on the joint axis, shape (3,)."""
     axis: np.ndarray
-    """Unit vector (3,)."""
+    """Unit vector along the joint axis, shape (3,)."""
     mass: float
     centre: np.ndarray
-    """Centre of mass (3,)."""
+    """Centre of mass, shape (3,)."""
     inertia: np.ndarray
-    """About the centre of mass (3, 3)."""
+    """Inertia tensor about the centre of mass, shape (3, 3)."""
     slides: bool = False
-    """Along the axis, instead of turning about it."""
+    """True for a prismatic joint, False for a revolute one."""
     rate: float = 0.0
-    """Of the coordinate, at the start."""
+    """Initial rate of the joint coordinate."""
     force: float = 0.0
-    """Constant generalised force of a motor in the joint."""
+    """Constant generalised force of the motor in the joint."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Points of the `first` body that stay at the same points of the `second`: one is a pin, two are a hinge."""
+    """A loop closure: `points` of the `first` and the `second` body coincide. One is a pin, two are a hinge."""
 
     first: str
     second: str
@@ -47,7 +47,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Spring:
-    """Spring and damper between two points."""
+    """Spring and damper between points of two bodies."""
 
     first: str
     second: str
@@ -56,46 +56,47 @@ class Spring:
     stiffness: float
     damping: float
     rest: float
+    """Natural length (m)."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A mechanism, and the point that is compared."""
+    """A mechanism, and the point whose path is compared."""
 
     bodies: tuple[Body, ...]
     tracked: tuple[str, np.ndarray]
-    """Body, and its point in the reference configuration."""
+    """Body and initial position of the compared point."""
     loops: tuple[Loop, ...] = ()
     springs: tuple[Spring, ...] = ()
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, -9.81, 0.0]))
     planar: bool = True
-    """Whether all happens in the x, y plane."""
+    """True if the motion is in the x-y plane."""
 
     def body(self, name: str) -> Body:
-        """The body of that name."""
+        """The body called `name`."""
         return next(b for b in self.bodies if b.name == name)
 
     def centre(self, name: str) -> np.ndarray:
-        """Centre of mass at the start (3,); of the ground, the origin."""
+        """Initial centre of mass of a body, shape (3,); the origin for the ground."""
         return np.zeros(3) if name == GROUND else self.body(name).centre
 
     def twists(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Angular velocity and velocity of the centre of mass of each body at the start."""
+        """Initial angular velocity and velocity of the centre of mass of each body."""
         twists = {GROUND: (np.zeros(3), np.zeros(3))}
         for b in self.bodies:
-            turn, speed = twists[b.parent]
-            speed = speed + np.cross(turn, b.centre - self.centre(b.parent))
+            omega, velocity = twists[b.parent]
+            velocity = velocity + np.cross(omega, b.centre - self.centre(b.parent))
             if b.slides:
-                speed = speed + b.rate * b.axis
+                velocity = velocity + b.rate * b.axis
             else:
-                turn = turn + b.rate * b.axis
-                speed = speed + np.cross(b.rate * b.axis, b.centre - b.at)
-            twists[b.name] = turn, speed
+                omega = omega + b.rate * b.axis
+                velocity = velocity + np.cross(b.rate * b.axis, b.centre - b.at)
+            twists[b.name] = omega, velocity
         return twists
 
 
 def slender(start: np.ndarray, end: np.ndarray, mass: float, axial: float = 0.0) -> dict[str, Any]:
-    """Mass, centre and inertia of a uniform rod, with `axial` inertia about itself."""
+    """Mass, centre of mass and inertia of a uniform rod; `axial` is its moment of inertia about its axis."""
     along = end - start
     length = float(np.linalg.norm(along))
     e = np.outer(along, along) / length**2
@@ -104,5 +105,5 @@ def slender(start: np.ndarray, end: np.ndarray, mass: float, axial: float = 0.0)
 
 
 def damped(model: Model) -> bool:
-    """Whether energy is lost, so that a peer's energy says nothing about its accuracy."""
+    """True if the model dissipates energy, so that its energy is no measure of accuracy."""
     return any(s.damping for s in model.springs)

@@ -1,6 +1,6 @@
-"""The problems by bricard: the settings of the gallery (mostly the defaults), several tolerances.
+"""The problems in bricard, with the settings of the gallery (mostly the defaults) and several tolerances.
 
-The time is that of the whole public call, checks of the input included, after the first call has compiled it.
+The time is that of the whole call of `simulate`, including checks of the input, after a first call has compiled it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "bricard"
 
 
 def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **settings: Any) -> Run:
-    """One run with tolerances `rtol`; `settings` go before the example's."""
+    """One run with relative and absolute tolerance `rtol`; `settings` override those of the example."""
     example = br.gallery.load(problem.gallery, **problem.parameters)
     chosen = {"rtol": rtol, "atol": rtol, "throw": False} | settings
 
@@ -36,7 +36,7 @@ def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **sett
     trajectory = work()
     first = time.process_time() - start
     seconds = cpu_time(work, repeats)
-    fixed = cpu_time(lambda: work(1e-6), 3)
+    overhead = cpu_time(lambda: work(1e-6), 3)
     done = bool(trajectory.succeeded)
     energy, gap = _checks(example.system, trajectory.t, trajectory.q, trajectory.v, trajectory.work)
     return Run(
@@ -48,22 +48,22 @@ def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **sett
         energy=float(energy),
         gap=float(gap) if problem.model.loops else None,
         compile_seconds=max(0.0, first - seconds),
-        note=f"{int(trajectory.stats['num_steps'])} steps; {1e3 * fixed:.2g} ms whatever the duration"
+        note=f"{int(trajectory.stats['num_steps'])} steps; {1e3 * overhead:.2g} ms independent of the duration"
         + ("" if done else f"; failed: {trajectory.status}"),
     )
 
 
 def _label(example: br.gallery.Example) -> str:
-    """The settings of the gallery, where they are not those of `simulate`."""
+    """Settings of the example that differ from the defaults of `simulate`."""
     method = example.settings.get("method")
     return f"mu = {method.mu:.0e}" if isinstance(method, br.Proximal) else "default"
 
 
 @eqx.filter_jit
 def _checks(system, t, q, v, work):
-    """Largest violation of the energy balance (J) and of a constraint, over the states (k, …) of a run.
+    """Largest violation of the energy balance (J) and of a constraint over the states (k, …) of a run.
 
-    As `Trajectory.energy` and `constraint_error`, which compile longer, since they solve for forces too.
+    `Trajectory.energy` and `constraint_error` return the same, but compile longer, because they also compute forces.
     """
     energy = jax.vmap(lambda t, q, v: system.kinetic_energy(q, v, t) + system.potential_energy(q, t))(t, q, v)
     balance = energy - jnp.sum(work, axis=1)
@@ -80,8 +80,8 @@ STIFF = (
     ("Tsit5", 1e-9),
     ("Kvaerno5", 1e-4),
 )
-"""Solver and tolerance for the governor: its stiff springs make any step accurate that is stable, and only three
-decades lie between its motion and its fastest decay, so that cheap explicit steps beat implicit ones."""
+"""Solver and tolerance for the governor. It is stiff, but only three decades lie between its motion and its fastest
+decay, so that cheap explicit steps at the stability limit are accurate and beat implicit ones."""
 
 
 def runs(problem: Problem, quick: bool = False) -> Iterator[Run]:

@@ -1,4 +1,4 @@
-"""The work–precision diagrams: error against CPU time, one panel per problem."""
+"""Work–precision diagrams: error against CPU time, one panel per problem."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ MARKS = {"bricard": "o", "MuJoCo": "s", "Pinocchio": "^", "Exudyn": "D"}
 
 
 def family(setting: str) -> str:
-    """The method of a setting, without its step or tolerance: settings of one family make one curve."""
+    """Method of a setting without its step size or tolerance; the settings of one family form one curve."""
     return setting.split(", h =")[0].split(", rtol =")[0]
 
 
-def _done(run: dict[str, Any]) -> bool:
-    """Whether there is something to draw."""
+def _can_be_drawn(run: dict[str, Any]) -> bool:
+    """True if error and time are positive and finite."""
     return all(run[k] is not None and math.isfinite(run[k]) and run[k] > 0 for k in ("error", "seconds"))
 
 
 def draw(runs: list[dict[str, Any]], path: Path = IMAGE) -> None:
-    """One panel per problem; curves join the settings of one method."""
+    """Write the diagrams to `path`; each curve joins the settings of one method."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -39,7 +39,7 @@ def draw(runs: list[dict[str, Any]], path: Path = IMAGE) -> None:
     styles = ("-", ":", "--")
     for panel, name in zip(axes.flat, names, strict=False):
         for tool, colour in COLOURS.items():
-            own = [r for r in runs if r["problem"] == name and r["tool"] == tool and _done(r)]
+            own = [r for r in runs if r["problem"] == name and r["tool"] == tool and _can_be_drawn(r)]
             for style, kind in zip(styles, dict.fromkeys(family(r["setting"]) for r in own), strict=False):
                 curve = [(r["seconds"], r["error"]) for r in own if family(r["setting"]) == kind]
                 panel.plot(

@@ -1,6 +1,6 @@
-"""The problems A01 to A05 of the IFToMM library, with their reference motions.
+"""The problems A01 to A05 of the IFToMM benchmark library, with their reference motions.
 
-The error of a run is the largest distance (m) of the compared point from the reference, over the reference times.
+The error of a run is the largest distance (m) of the compared point from the reference at the reference times.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ class Problem:
     title: str
     model: Model
     times: np.ndarray
-    """When the point is compared (k,), the start first; evenly spaced."""
+    """Reference times (s), shape (k,), evenly spaced from the start."""
     points: np.ndarray
-    """Where it must be (k, c)."""
+    """Reference positions of the compared point (m), shape (k, c)."""
     axes: tuple[int, ...]
-    """Which components of the point are compared (c,)."""
+    """Indices of the c compared components of the point."""
     gallery: str
-    """Our example."""
+    """Name of the example in the gallery of bricard."""
     parameters: dict[str, Any]
+    """Parameters of the example."""
     track: Callable[[Any, Any], Any]
-    """The compared components by our system and coordinates."""
+    """Function of the system and its coordinates that returns the compared components."""
 
     def error(self, points: np.ndarray) -> float:
-        """Largest distance (m) from the reference of `points` (k, 3 or c); infinite where they are not numbers."""
+        """Largest distance (m) of `points`, shape (k, 3) or (k, c), from the reference; inf if one is not finite."""
         points = np.asarray(points)
         if points.shape[1] != len(self.axes):
             points = points[:, list(self.axes)]
@@ -50,7 +51,7 @@ class Problem:
 
 
 def reference(name: str) -> dict[str, Any]:
-    """Definition and numbers of a problem, as in the tests."""
+    """Definition and reference results of a problem, from the folder of the tests."""
     return json.loads(next(REFERENCE.glob(f"{name}_*.json")).read_text())
 
 
@@ -87,15 +88,15 @@ def four_bars(n: int) -> Problem:
 
 
 def four_bars_model(n: int) -> Model:
-    """Rockers on the ground, couplers on the rockers, pins that close the loops."""
+    """N four-bars in a row: rockers on the ground, couplers on the rockers, pins that close the loops."""
     feet = [np.array([i, 0.0, 0.0]) for i in range(n + 1)]
     tops = [np.array([i, 1.0, 0.0]) for i in range(n + 1)]
     bodies = []
     for i in range(n + 1):
-        # Clockwise, about −z.
+        # The rockers turn clockwise, about −z.
         bodies.append(Body(f"rocker {i}", GROUND, feet[i], -Z, rate=1.0, **slender(feet[i], tops[i], 1.0)))
         if i < n:
-            # Turns back as much as its rocker turns: at the start a coupler only shifts.
+            # The coupler turns back relative to its rocker, so that it translates initially.
             rod = slender(tops[i], tops[i + 1], 1.0)
             bodies.append(Body(f"coupler {i}", f"rocker {i}", tops[i], Z, rate=1.0, **rod))
     loops = tuple(Loop(f"coupler {i}", f"rocker {i + 1}", (tops[i + 1],)) for i in range(n))
@@ -103,7 +104,7 @@ def four_bars_model(n: int) -> Model:
 
 
 def _four_bars_reference(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Angle of the rockers from the upward vertical: stored, or from the one equation that is left."""
+    """Times, and angles of the rockers from the upward vertical: stored, or from the equation in one coordinate."""
     r = reference("A02")["reference"]
     times = np.array(r["t"])
     if f"N{n}" in r:
@@ -138,7 +139,7 @@ def andrews() -> Problem:
 
 
 def _andrews_model(p: dict[str, Any], q0: list[float], torque: float) -> Model:
-    """Seven bodies in four chains that meet at E, with the letters of the Test Set."""
+    """Seven bodies in four chains that meet at E, in the notation of the Test Set for IVP Solvers."""
     beta, theta, gamma, phi, delta, omega, epsilon = q0
 
     def along(angle):
@@ -169,7 +170,7 @@ def _andrews_model(p: dict[str, Any], q0: list[float], torque: float) -> Model:
     bodies = []
     for name, parent, at in tree:
         i = int(name[1]) - 1
-        inertia = p["I"][i] * np.eye(3)  # only about z matters
+        inertia = p["I"][i] * np.eye(3)  # planar motion: only the entry about z matters
         drive = torque if name == "K1" else 0.0
         bodies.append(Body(name, parent, at, Z, p["m"][i], centres[i], inertia, force=drive))
     loops = tuple(Loop("K2", other, (e,)) for other in ("K3", "K4", "K6"))
@@ -215,7 +216,7 @@ def governor() -> Problem:
         tip = hinge + along
         centre = hinge + along * (0.3 * 0.5 + 5.0) / 5.3
         across = np.eye(3) - np.outer(along, along)
-        # A rod of square section, its inertia moved to the common centre, and the mass at its tip.
+        # Rod of square cross-section and point mass at its tip, about their common centre of mass.
         inertia = middle * (across * (1 + 0.01**2) + 2 * 0.01**2 * np.outer(along, along))
         inertia = (
             inertia + (0.3 * np.sum((centre - hinge - along / 2) ** 2) + 5.0 * np.sum((tip - centre) ** 2)) * across

@@ -1,4 +1,4 @@
-"""Results as files: one JSON per part, with what it ran on; and whether new ones are worse."""
+"""Stored results, one JSON file per part with a description of the machine, and their comparison with new ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 FOLDER = Path(__file__).parent / "results"
 PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "mujoco", "pin", "exudyn")
 SLACK = 1.5
-"""A ratio may be this many times worse than the stored one: what two runs on one machine may differ by."""
+"""Allowed growth of a ratio over the stored one, which covers the scatter between runs on one machine."""
 
 
 def machine() -> dict[str, Any]:
-    """What it ran on: processor, cores and versions, and nothing that names the machine."""
+    """Processor, cores, operating system and versions; nothing that identifies the machine."""
     import bricard
 
     versions = {"bricard": bricard.__version__}
@@ -45,7 +45,7 @@ def _processor() -> str:
 
 
 def save(part: str, data: dict[str, Any], folder: Path = FOLDER) -> Path:
-    """Write one part."""
+    """Write the results of one part and return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{part}.json"
     text = json.dumps(_finite({"machine": machine(), **data}), indent=1, ensure_ascii=False)
@@ -54,13 +54,13 @@ def save(part: str, data: dict[str, Any], folder: Path = FOLDER) -> Path:
 
 
 def load(part: str, folder: Path = FOLDER) -> dict[str, Any] | None:
-    """What is stored of a part, or None."""
+    """Stored results of a part, or None."""
     path = folder / f"{part}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: None instead. Four digits are plenty."""
+    """Replace non-finite floats by None, since JSON has no infinity, and round to four significant digits."""
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -71,12 +71,12 @@ def _finite(value: Any) -> Any:
 
 
 def worse(stored: dict[str, float], measured: dict[str, float], slack: float = SLACK) -> list[str]:
-    """Which ratios (ours over a peer's in one run; less is better) grew by more than `slack`, in words.
+    """Messages for the ratios (time of bricard over time of the peer) that grew by more than the factor `slack`.
 
-    Only what both have is compared: times differ between machines, ratios much less.
+    Only measurements present in both results are compared.
     """
     return [
-        f"{name}: {measured[name]:.3g} times the peer's, was {stored[name]:.3g}"
+        f"{name}: {measured[name]:.3g} times the peer's time, was {stored[name]:.3g}"
         for name in stored
         if name in measured and measured[name] > slack * stored[name]
     ]

@@ -1,4 +1,4 @@
-"""What is known of one run of one tool: how accurate, how long."""
+"""Accuracy and time of one run of one tool."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Run:
     tool: str
     setting: str
     seconds: float
-    """CPU time of the run alone: no building, no compiling."""
+    """CPU time of the run (s), without building the model or compiling."""
     error: float
     """Largest position error (m)."""
     energy: float | None = None
     """Largest violation of the energy balance (J)."""
     gap: float | None = None
-    """Largest violation of a loop's closure (m)."""
+    """Largest violation of a loop closure (m)."""
     compile_seconds: float | None = None
-    """Spent before the first run, on top of the run."""
+    """CPU time of compilation (s)."""
     note: str = ""

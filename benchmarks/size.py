@@ -1,4 +1,4 @@
-"""How do time, compilation and memory grow with size? N four-bars for one second, each in a process of its own."""
+"""Time, compilation and memory for N four-bars over one second, each N in its own process."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from benchmarks.markdown import duration, table
 
 SIZES = (1, 3, 10, 30, 100, 300, 1000)
 LIMIT = 60.0
-"""The next size is not tried when one run takes longer (s), compilation not counted."""
-PATIENCE = 600.0
-"""A size that takes longer in all (s) is given up."""
+"""Larger sizes are skipped after a run that takes longer than this (s), without compilation."""
+TIMEOUT = 600.0
+"""Limit for the process of one size (s)."""
 SPAN, RTOL = 1.0, 1e-8
 ROOT = Path(__file__).parents[1]
 
 
 def measure(quick: bool = False) -> dict[str, Any]:
-    """One row per N and tool."""
+    """Results with one row per tool and N."""
     rows = []
     for tool in ("bricard", "MuJoCo"):
         for n in SIZES[:4:2] if quick else SIZES:
-            row = _apart(tool, n)
+            row = _in_new_process(tool, n)
             rows.append({"tool": tool, "n": n} | row)
             print(f"{tool:8} N = {n:5} {row}", flush=True)
             if row.get("failed") or row["seconds"] > LIMIT:
@@ -34,27 +34,27 @@ def measure(quick: bool = False) -> dict[str, Any]:
     return {"rows": rows, "span": SPAN}
 
 
-def _apart(tool: str, n: int) -> dict[str, Any]:
-    """What a process of its own says of one size."""
+def _in_new_process(tool: str, n: int) -> dict[str, Any]:
+    """Result of `measure_one` in a new process, or the reason for its failure."""
     command = [sys.executable, "-m", "benchmarks.size", tool, str(n)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, cwd=ROOT)
     except subprocess.TimeoutExpired:
-        return {"failed": f"more than {PATIENCE:.0f} s"}
+        return {"failed": f"more than {TIMEOUT:.0f} s"}
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:200]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def one(tool: str, n: int) -> dict[str, Any]:
-    """Time of a run (s), time before the first one is done, error against the exact motion (m), peak memory (MB)."""
+def measure_one(tool: str, n: int) -> dict[str, Any]:
+    """CPU time of a run and of the first run with its preparation (s), error (m) and peak memory (MB)."""
     import numpy as np
 
     from benchmarks.problems import four_bars
 
     problem = four_bars(n)
-    goal = problem.points[:2]  # at 0 and 1 s
-    began = time.process_time()
+    reference = problem.points[:2]  # at 0 and 1 s
+    start = time.process_time()
     if tool == "MuJoCo":
         from benchmarks.peers.mujoco_ import Simulation
 
@@ -65,7 +65,7 @@ def one(tool: str, n: int) -> dict[str, Any]:
             simulation.steps(1000)
 
         def points():
-            return np.stack([goal[0], simulation.look()[0][:2]])
+            return np.stack([reference[0], simulation.observe()[0][:2]])
     else:
         import bricard as br
 
@@ -82,14 +82,14 @@ def one(tool: str, n: int) -> dict[str, Any]:
     from benchmarks.timing import cpu_time
 
     work()
-    first = time.process_time() - began
+    first = time.process_time() - start
     seconds = cpu_time(work, 3)
-    error = float(np.max(np.linalg.norm(points() - goal, axis=1)))
-    return {"seconds": seconds, "first": first, "error": error, "memory": _peak()}
+    error = float(np.max(np.linalg.norm(points() - reference, axis=1)))
+    return {"seconds": seconds, "first": first, "error": error, "memory": _peak_memory()}
 
 
-def _peak() -> float:
-    """Most memory (MB) this process has used; where /proc tells, since `getrusage` counts what started the process."""
+def _peak_memory() -> float:
+    """Peak memory of this process (MB), from /proc if possible: `getrusage` may include that of the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         return float(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())[0]) / 1024
@@ -100,7 +100,7 @@ def _peak() -> float:
 
 
 def growth(data: dict[str, Any], tool: str = "bricard") -> float | None:
-    """Exponent p of the cost ∼ Nᵖ over the upper half of the sizes."""
+    """Exponent p of the time ∼ Nᵖ over the larger half of the sizes."""
     import numpy as np
 
     rows = [r for r in data["rows"] if r["tool"] == tool and r.get("seconds")]
@@ -111,7 +111,7 @@ def growth(data: dict[str, Any], tool: str = "bricard") -> float | None:
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:
-    """Our time over MuJoCo's."""
+    """Ratio of the time of bricard to the time of MuJoCo."""
     times = {(r["tool"], r["n"]): r["seconds"] for r in data["rows"] if r.get("seconds")}
     return {
         f"size N={n}": times[tool, n] / times["MuJoCo", n]
@@ -121,7 +121,7 @@ def ratios(data: dict[str, Any]) -> dict[str, float]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    """Both tools side by side."""
+    """Table with both tools for each N."""
     rows = [
         [
             f"{r['n']}",
@@ -136,9 +136,9 @@ def markdown(data: dict[str, Any]) -> str:
     ]
     p = growth(data)
     head = ["N", "tool", "run", "error", "from import to first result", "peak memory"]
-    grows = "" if p is None else f"\n\nbricard's time grows like N^{p:.2f} over the larger sizes."
-    return f"{data['span']:g} s of N four-bars:\n\n" + table(head, rows) + grows
+    exponent = "" if p is None else f"\n\nThe time of bricard grows as N^{p:.2f} over the larger sizes."
+    return f"{data['span']:g} s of N four-bars:\n\n" + table(head, rows) + exponent
 
 
 if __name__ == "__main__":
-    print(json.dumps(one(sys.argv[1], int(sys.argv[2]))))
+    print(json.dumps(measure_one(sys.argv[1], int(sys.argv[2]))))

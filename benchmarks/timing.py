@@ -1,4 +1,4 @@
-"""How long does it take? Best of several."""
+"""Time measurement, as the best of several runs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 REPEATS = 5
 BUDGET = 4.0
-"""No more repeats after this many seconds: long runs vary less."""
+"""Repetitions stop after this wall time (s), since long runs vary less."""
 
 
 def cpu_time(work: Callable[[], Any], repeats: int = REPEATS, budget: float = BUDGET) -> float:
-    """Least CPU time (s) of several runs, all threads together: what other programs do meanwhile hardly changes it."""
-    return _least(work, repeats, budget, time.process_time)
+    """Smallest CPU time (s) of several runs, summed over all threads; other programs hardly affect it."""
+    return _smallest(work, repeats, budget, time.process_time)
 
 
 def wall_time(work: Callable[[], Any], repeats: int = REPEATS, budget: float = BUDGET) -> float:
-    """Least time (s) of several runs by the clock on the wall: for what runs on all cores."""
-    return _least(work, repeats, budget, time.perf_counter)
+    """Smallest wall time (s) of several runs, for work that uses all cores."""
+    return _smallest(work, repeats, budget, time.perf_counter)
 
 
-def _least(work: Callable[[], Any], repeats: int, budget: float, clock: Callable[[], float]) -> float:
+def _smallest(work: Callable[[], Any], repeats: int, budget: float, clock: Callable[[], float]) -> float:
     times, began = [], time.perf_counter()
     for _ in range(repeats):
         start = clock()

@@ -1,4 +1,4 @@
-"""Error against CPU time: the problems by bricard and by each peer, in one process."""
+"""Error against CPU time for each problem, in bricard and in each peer, measured in one process."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ PEERS = {
     "pinocchio": "benchmarks.peers.pinocchio_",
     "exudyn": "benchmarks.peers.exudyn_",
 }
-"""What must be importable, and where its side of the comparison is."""
-QUICK = ("A01", "A02 N=2", "A03")
+"""Package of each peer, and the module that runs the problems with it."""
+QUICK_PROBLEMS = ("A01", "A02 N=2", "A03")
 
 
 def peers() -> tuple[list[ModuleType], dict[str, str]]:
-    """Those that are installed; and why the others are left out."""
-    there, missing = [], {}
-    for package, side in PEERS.items():
+    """Modules of the installed peers, and the import errors of the others."""
+    installed, missing = [], {}
+    for package, module in PEERS.items():
         try:
             import_module(package)
         except ImportError as reason:
             missing[package] = str(reason)
         else:
-            there.append(import_module(side))
-    return there, missing
+            installed.append(import_module(module))
+    return installed, missing
 
 
 def measure(problems: Iterable[str] = (), quick: bool = False, tools: Iterable[str] = ()) -> dict[str, Any]:
-    """All runs, and what was left out."""
-    there, missing = peers()
+    """All runs, and the peers that are missing."""
+    installed, missing = peers()
     for package, reason in missing.items():
-        print(f"without {package}: {reason}")
+        print(f"{package} is left out: {reason}")
     runs = []
-    for name in tuple(problems) or (QUICK if quick else tuple(BUILD)):
-        for run in _runs(name, there, quick, tuple(tools)):
+    for name in tuple(problems) or (QUICK_PROBLEMS if quick else tuple(BUILD)):
+        for run in _runs(name, installed, quick, tuple(tools)):
             print(row(run), flush=True)
             runs.append(asdict(run))
     return {"runs": runs, "missing": missing}
 
 
-def _runs(name: str, there: list[ModuleType], quick: bool, tools: tuple[str, ...]) -> Iterator[Run]:
+def _runs(name: str, installed: list[ModuleType], quick: bool, tools: tuple[str, ...]) -> Iterator[Run]:
     from benchmarks import ours
 
     problem = BUILD[name]()
-    for tool in (ours, *there):
+    for tool in (ours, *installed):
         if not tools or tool.NAME in tools:
             yield from tool.runs(problem, quick)
 
 
 def row(run: Run) -> str:
-    """One line of the progress."""
+    """Line of text that reports a run."""
     parts = [f"{run.problem:9} {run.tool:10} {run.setting:28} {1e3 * run.seconds:9.2f} ms   error {run.error:8.1e} m"]
     if run.energy is not None:
         parts.append(f"energy {run.energy:8.1e} J")
@@ -69,7 +69,7 @@ def row(run: Run) -> str:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    """Every run, problem by problem."""
+    """Table of all runs by problem."""
     rows = [
         [
             r["problem"],

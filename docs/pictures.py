@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the documentation: `python docs/pictures.py`."""
+"""Draw the figures of the README and the documentation: `python docs/pictures.py`."""
 
 from pathlib import Path
 
@@ -19,10 +19,10 @@ IMAGES = Path(__file__).parent / "images"
 
 
 def slider_crank():
-    """Half a turn of the slider-crank through its dead point, and what the constraints do meanwhile."""
+    """The slider-crank passing its dead point, and the norm of its constraint Jacobian."""
     example = br.gallery.load("slider-crank")
     run = example.simulate()
-    strength = jax.vmap(lambda q, t: jnp.linalg.norm(example.system.constraint_matrix(q, t)))(run.q, run.t)
+    norm = jax.vmap(lambda q, t: jnp.linalg.norm(example.system.constraint_matrix(q, t)))(run.q, run.t)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.3), width_ratios=(1.35, 1), layout="constrained")
 
     frames = np.flatnonzero((run.t >= 0.3) & (run.t <= 1.12))[::3]
@@ -44,14 +44,14 @@ def slider_crank():
     left.set(aspect="equal", xlim=(-1.25, 1.45), ylim=(-0.12, 1.2), xlabel="x (m)", ylabel="y (m)")
     left.set_title("a slider-crank passes its dead point", fontsize=10)
 
-    right.plot(run.t, strength, color="#0072b2", lw=1.6)
+    right.plot(run.t, norm, color="#0072b2", lw=1.6)
     crossings = np.flatnonzero(np.diff(np.sign(np.cos(run["crank"]))))
     for i in crossings:
         right.axvline(float(run.t[i]), color="#d55e00", lw=0.8, ls=":")
-    right.set(xlabel="time (s)", ylabel="size of the constraint matrix (m)", ylim=(0, None), xlim=(0, 10))
+    right.set(xlabel="time (s)", ylabel="norm of the constraint Jacobian (m)", ylim=(0, None), xlim=(0, 10))
     right.set_title(
-        f"constraints vanish {len(crossings)} times: energy off by {float(run.energy.drift):.0e} J,\n"
-        f"slider off its guide by {float(run.constraint_error.position.max()):.0e} m",
+        f"{len(crossings)} dead points: energy error {float(run.energy.drift):.0e} J,\n"
+        f"constraint error {float(run.constraint_error.position.max()):.0e} m",
         fontsize=10,
     )
     for axes in (left, right):
@@ -60,12 +60,12 @@ def slider_crank():
 
 
 def running():
-    """How much of a runner's kinetic energy the first contact of the foot takes."""
+    """Share of a runner's kinetic energy that is lost when the foot touches the ground."""
     running_maps().savefig(IMAGES / "running.png", dpi=70)
 
 
 def charts():
-    """Where blended and periodic servo-constraints are stable: pendulum on a cart, and platform on cables."""
+    """Stable regions of blended and periodic servo-constraints: a pendulum on a cart, and a platform on cables."""
     cart = br.gallery.load("sliding-pendulum").system
     blended = {
         f"κ = {kappa}": br.control.Blended(cart, _tip, "cart", [0.0], 1.0, 1.0, kappa) for kappa in (0.2, 0.4, 0.6)
@@ -102,7 +102,7 @@ def _by_connector(q):
 
 
 def gallery():
-    """Every system at its start, small."""
+    """Thumbnail of every system at its initial configuration."""
     folder = IMAGES / "gallery"
     folder.mkdir(exist_ok=True)
     for name in br.gallery.names(scenarios=False):
@@ -127,7 +127,7 @@ def gallery():
         axes.margins(0.08)
         axes.set_axis_off()
         figure.subplots_adjust(0, 0, 1, 1)
-        with mpl.rc_context({"svg.hashsalt": "bricard"}):  # the same file each time
+        with mpl.rc_context({"svg.hashsalt": "bricard"}):  # reproducible files
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         plt.close(figure)
 

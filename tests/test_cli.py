@@ -78,7 +78,7 @@ def call(*arguments):
 
 
 def complaint(*arguments, code=BAD_USAGE):
-    """What a command that cannot work says: two lines, no traceback."""
+    """Error output of a command that fails: two lines, no traceback."""
     result = call(*arguments)
     assert result.exit_code == code, result.output
     lines = result.stderr.strip().splitlines()
@@ -105,7 +105,7 @@ class TestList:
 
 
 class TestInfo:
-    def test_in_words(self):
+    def test_of_an_example(self):
         text = call("info", "n-four-bar", "--set", "n=3").stdout
         assert "7: rocker 0, rocker 1" in text
         assert "6: loop 0 x" in text
@@ -138,7 +138,7 @@ class TestRun:
         assert "<th>solver</th><td>Dopri8" in text
         assert list(tmp_path.glob(".*")) == []
 
-    def test_to_numbers_a_table_and_a_figure(self, tmp_path):
+    def test_output_formats(self, tmp_path):
         for kind in (".csv", ".npz", ".svg"):
             result = call("run", "slider-crank", "-o", tmp_path / f"out{kind}")
             assert result.exit_code == 0, result.output
@@ -148,12 +148,12 @@ class TestRun:
             np.testing.assert_array_equal(saved["q"], table[:, 1:3])
         assert (tmp_path / "out.svg").read_text().startswith("<?xml")
 
-    def test_a_start_beside_the_constraints_is_moved(self):
+    def test_a_start_off_the_constraints_is_projected(self):
         result = call("run", "slider-crank", "--q=0.3,-0.55")
         assert result.exit_code == 0, result.output
         assert "The start was moved onto the constraints." in result.stdout
 
-    def test_a_failed_run_is_kept(self, model, tmp_path):
+    def test_a_failed_run_is_written(self, model, tmp_path):
         page = tmp_path / "torn.html"
         result = call("run", f"{model}:Swing", "--set", "end=1.5", "--q=1", "--t-end", 2, "-o", page)
         assert result.exit_code == FAILED
@@ -166,7 +166,7 @@ class TestCompare:
         result = call("compare", f"{model}:Swing", "--t-end", 0.5, "--method", "gauss", "--method", "proximal")
         assert result.exit_code == 0, result.output
         lines = result.stdout.splitlines()
-        headings = "route first (s) again (s) steps off by energy drift (J) constraint error"
+        headings = "route first run (s) second run (s) steps deviation energy drift (J) constraint error"
         assert " ".join(lines[1].split()) == headings
         assert [line.split()[0] for line in lines[2:4]] == ["Proximal", "Gauss"]
         for line in lines[2:4]:
@@ -192,7 +192,7 @@ class TestCompare:
             np.testing.assert_allclose(back.q, crank.q, rtol=0, atol=1e-12)
             np.testing.assert_allclose(back.v, crank.v, rtol=0, atol=1e-12)
 
-    def test_only_failures_are_a_failure(self, model, monkeypatch):
+    def test_it_fails_if_all_routes_fail(self, model, monkeypatch):
         failed = Outcome("Gauss", "", *[np.nan] * 2, 0, *[np.nan] * 3, failure="stopped at t = 0.1 s: it tore.")
         monkeypatch.setattr(compare, "_measured", lambda *_: [failed])
         result = call("compare", f"{model}:Swing")
@@ -207,7 +207,7 @@ class TestBench:
         assert result.exit_code == 0, result.output
         assert re.search(r"^proximal +[\d.]+$", result.stdout, re.M)
         assert re.search(r"^gauss +[\d.]+$", result.stdout, re.M)
-        assert "A whole run" in result.stdout
+        assert "Time of a complete run" in result.stdout
 
 
 class TestCompletion:
@@ -223,7 +223,7 @@ class TestCompletion:
         )
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
-        assert done.stderr == ""  # no error, and nothing heavy was imported
+        assert done.stderr == ""  # no error, and JAX was not imported
         return done.stdout.split()
 
     def test_models_and_options(self):
@@ -239,7 +239,7 @@ class TestCompletion:
         assert completion.complete_model("swing") == ["swing_model.py"]
         assert completion.complete_model(f"{model.parent}/swing") == [str(model)]
 
-    def test_it_knows_what_there_is(self):
+    def test_names_match_the_gallery_and_the_routes(self):
         assert tuple(sources.gallery_names()) == bricard.gallery.names()
         kinds = [k for k in vars(bricard.equations).values() if isinstance(k, type) and issubclass(k, bricard.Route)]
         routes = {k.__name__.lower() for k in kinds if k is not bricard.Route}
@@ -247,7 +247,7 @@ class TestCompletion:
 
 
 class TestPicture:
-    def test_a_line_in_dots(self):
+    def test_a_line_of_braille_dots(self):
         assert picture._raster([np.array([[0.0, 0.0], [1.0, 0.0]])]) == ["  " + "\u2809" * 56]
 
     def test_of_a_mechanism(self):
@@ -268,7 +268,7 @@ class TestBadUsage:
     def test_an_unknown_parameter(self):
         assert "its parameters are m, l, g" in complaint("run", "slider-crank", "--set", "mass=2")
 
-    def test_values_that_make_no_sense(self):
+    def test_invalid_values(self):
         assert "expected name=value" in complaint("run", "slider-crank", "--set", "m")
         assert "'heavy' is not a number" in complaint("run", "slider-crank", "--set", "m=heavy")
         assert "expected numbers" in complaint("run", "slider-crank", "--q=a,b")
@@ -279,16 +279,16 @@ class TestBadUsage:
     def test_an_unknown_method(self):
         assert "Did you mean Projection?" in complaint("run", "slider-crank", "--method", "projecton")
 
-    def test_an_output_that_cannot_be(self, tmp_path):
+    def test_an_invalid_output(self, tmp_path):
         assert ".html, .npz" in complaint("run", "slider-crank", "-o", tmp_path / "x.doc")
-        assert "no directory" in complaint("run", "slider-crank", "-o", tmp_path / "no" / "x.html")
+        assert "does not exist" in complaint("run", "slider-crank", "-o", tmp_path / "no" / "x.html")
         assert list(tmp_path.iterdir()) == []
 
     def test_files(self, model, tmp_path):
         assert "there is no such file" in complaint("run", tmp_path / "none.py")
-        assert "There are Swing, short." in complaint("run", model)
-        assert "There are Swing, short." in complaint("run", f"{model}:Swinger")
-        assert "neither a System nor an Example" in complaint("run", f"{model}:number")
+        assert "The file contains Swing, short." in complaint("run", model)
+        assert "The file contains Swing, short." in complaint("run", f"{model}:Swinger")
+        assert "expected a System or an Example, got int" in complaint("run", f"{model}:number")
         assert "Its parameters are length, end." in complaint("run", f"{model}:Swing", "--set", "m=1")
         assert "there is no such file" in complaint("run", tmp_path / "robot.xml")
         broken = tmp_path / "broken_model.py"
@@ -298,17 +298,17 @@ class TestBadUsage:
         text.write_text("hello")
         assert "no example called" in complaint("run", text)
 
-    def test_a_viewer_on_an_address_that_is_not_here(self):
+    def test_a_viewer_on_an_address_of_another_machine(self):
         pytest.importorskip("viser", reason="the live viewer needs viser: pip install 'bricard[view]'")
         assert "cannot listen on 203.0.113.5" in complaint("view", "pendulum", "--host", "203.0.113.5")
 
-    def test_debug_shows_where(self):
+    def test_debug_raises_the_error(self):
         result = call("run", "slider-crnk", "--debug")
         assert isinstance(result.exception, bricard.ModelError)
 
 
 class TestProcess:
-    def test_the_module_itself_does_not_import_jax(self):
+    def test_help_does_not_import_jax(self):
         program = f"""
         import sys, types
         bricard = types.ModuleType("bricard")
@@ -326,7 +326,7 @@ class TestProcess:
         assert "run" in done.stdout
         assert "\x1b" not in done.stdout
 
-    def test_without_typer_it_says_what_to_install(self):
+    def test_without_typer_the_message_says_what_to_install(self):
         program = "import sys; sys.modules['typer'] = None; import bricard.cli"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.returncode == 1
@@ -334,14 +334,14 @@ class TestProcess:
         assert "Traceback" not in done.stderr
 
     @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-    def test_interrupted_it_leaves_nothing(self, tmp_path):
-        # Started in the background, a process inherits that SIGINT is ignored; it must not be here.
+    def test_an_interrupted_command_writes_nothing(self, tmp_path):
+        # A process started in the background ignores SIGINT by inheritance; restore the default handler.
         program = (
             "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
             "from bricard.cli import main; main()"
         )
         command = [sys.executable, "-c", program, "run", "slider-crank", "-o", str(tmp_path / "x.html")]
-        # What JAX says of the first program it compiles marks the moment.
+        # The signal is sent when JAX logs its first compilation.
         environment = os.environ | {"JAX_LOG_COMPILES": "1"}
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stderr is not None
@@ -358,7 +358,7 @@ class TestProcess:
 
 
 class TestChart:
-    def test_draws_where_gains_are_stable(self, tmp_path):
+    def test_the_chart_is_drawn(self, tmp_path):
         target = tmp_path / "chart.png"
         arguments = ["chart", "sliding-pendulum-blended", "--points", "12", "--q", "0,0", "-o", str(target)]
         result = CliRunner().invoke(app, arguments)
@@ -370,9 +370,9 @@ class TestChart:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["slider-crank"], "has no controller to chart"),
+            (["slider-crank"], "this model has no controller"),
             (["sliding-pendulum-blended", "--x", "kp=3:1"], "from a smaller to a larger"),
-            (["sliding-pendulum-blended", "--x", "kp"], "write NAME=FROM:TO"),
+            (["sliding-pendulum-blended", "--x", "kp"], "expected NAME=FROM:TO"),
             (["sliding-pendulum-blended", "--x", "kd=0:1"], "two different parameters"),
             (["sliding-pendulum-blended", "-o", "chart.txt"], "has to end in one of"),
         ],
@@ -385,7 +385,7 @@ class TestChart:
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_an_interrupted_run_is_written(tmp_path):
-    """Ctrl-C while the compiled run goes on: what there is of it is kept, and the exit code says so."""
+    """Ctrl-C during a compiled run: the states up to then are written, and the exit code is that of an interrupt."""
     output = tmp_path / "run.npz"
     code = (
         "import os, signal, sys, threading, time\n"

@@ -1,4 +1,4 @@
-"""The command with arguments, files and terminals that cannot be right: short messages, exit codes, no traceback."""
+"""The command with invalid arguments, files and terminals: short messages, exit codes, no traceback."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ def test_arguments(arguments):
 @pytest.mark.parametrize(
     "arguments", [("nonsense",), ("run",), ("chart", "x", "--points", "1000000"), ("run", "--bad")]
 )
-def test_what_typer_itself_refuses(arguments):
+def test_arguments_that_typer_refuses(arguments):
     result = call(*arguments)
     assert result.exit_code == BAD_USAGE
     assert "Traceback" not in result.output
@@ -90,7 +90,7 @@ def command(*arguments, **settings):
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
 
 
-def test_a_terminal_that_knows_only_ascii(tmp_path):
+def test_an_ascii_terminal(tmp_path):
     done = command("list", env=ASCII, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.isascii()
@@ -106,15 +106,15 @@ def test_a_terminal_that_knows_only_ascii(tmp_path):
     assert done.stdout.isascii()
 
 
-def test_files_are_utf_8_whatever_the_terminal_knows(tmp_path):
+def test_files_are_utf_8_on_an_ascii_terminal(tmp_path):
     program = "import sys; from bricard.files import write_text; write_text(sys.argv[1], 'R\\xe4der \\u03b1')"
     subprocess.run([sys.executable, "-c", program, tmp_path / "x.txt"], env=os.environ | ASCII, check=True, timeout=300)
     assert (tmp_path / "x.txt").read_bytes() == "Räder α".encode()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a pipe whose reader goes away")
-def test_a_reader_that_has_seen_enough():
-    """`bricard list | head -1`, with a reader that is gone before the first line."""
+@pytest.mark.skipif(os.name != "posix", reason="needs a pipe that is closed by its reader")
+def test_a_closed_pipe():
+    """`bricard list | head -1`, with a reader that exits before the first line."""
     read, write = os.pipe()
     os.close(read)
     try:

@@ -33,7 +33,7 @@ def test_run(pendulum, tmp_path):
     assert (tmp_path / "pendulum.npz").stat().st_size > 0
 
 
-def test_refusals(pendulum):
+def test_invalid_models(pendulum):
     assert "Its parameters are coordinates." in complaint("info", pendulum, "--set", "mass=3")
     pendulum.write_text(PENDULUM.replace('value="1"', 'value="-1"'))
     assert "its mass is negative" in complaint("info", pendulum)
@@ -45,7 +45,7 @@ HINGE = """<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/
 
 @pytest.mark.parametrize(("name", "text"), [("robot.urdf", PENDULUM), ("robot.xml", PENDULUM), ("robot.xml", HINGE)])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.95])
-def test_a_file_cut_short(tmp_path, name, text, share):
+def test_a_truncated_file(tmp_path, name, text, share):
     if text is HINGE and share:
         pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo's parser: pip install 'bricard[mjcf]'")
     file = tmp_path / name

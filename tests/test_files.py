@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, under names that say what they are."""
+"""Atomic writing of files, and checks of their names."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ import bricard as br
 from bricard.files import check_writable, named_as, replacing, save_figure, write_text
 
 
-def test_it_appears_at_the_end(tmp_path):
+def test_the_file_is_replaced_at_the_end(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("old")
     with replacing(path) as draft:
@@ -22,7 +22,7 @@ def test_it_appears_at_the_end(tmp_path):
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])
-def test_nothing_is_left_of_a_failure(tmp_path, failure):
+def test_a_failure_keeps_the_old_file(tmp_path, failure):
     path = tmp_path / "x.txt"
     path.write_text("old")
 
@@ -37,7 +37,7 @@ def test_nothing_is_left_of_a_failure(tmp_path, failure):
     assert os.listdir(tmp_path) == ["x.txt"]
 
 
-def test_a_full_disk_is_told_in_words(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     def fill():
         with replacing(tmp_path / "x.txt") as draft:
             draft.write_text("half")
@@ -48,8 +48,8 @@ def test_a_full_disk_is_told_in_words(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes and links are those of POSIX")
-def test_mode_and_link_stay(tmp_path):
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX modes and links")
+def test_mode_and_link_are_kept(tmp_path):
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "real.txt").chmod(0o640)
     (tmp_path / "link.txt").symlink_to("real.txt")
@@ -66,7 +66,7 @@ def test_mode_and_link_stay(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", ".", "no/x.txt", "x\0.txt", "x" * 300 + ".txt"])
-def test_places_where_no_file_can_be(tmp_path, monkeypatch, name):
+def test_invalid_paths(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(br.ModelError, match="cannot be written"):
         write_text(name, "text")
@@ -74,13 +74,13 @@ def test_places_where_no_file_can_be(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
-def test_what_is_no_file_is_not_replaced(tmp_path):
+def test_a_pipe_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(br.ModelError, match="it is not a file"):
         check_writable(tmp_path / "pipe.txt")
 
 
-def test_names():
+def test_extensions():
     assert named_as("run", (".npz",)).name == "run.npz"
     assert named_as("run.NPZ", (".npz",)).name == "run.NPZ"
     for wrong in ("run.csv", "run.v2", "run.npz.gz"):
@@ -88,7 +88,7 @@ def test_names():
             named_as(wrong, (".npz",))
 
 
-def test_a_figure_that_cannot_be_drawn_leaves_nothing(tmp_path):
+def test_a_figure_that_cannot_be_drawn_leaves_no_file(tmp_path):
     class Broken:
         def savefig(self, path, dpi):
             path.write_text("half")

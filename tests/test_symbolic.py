@@ -353,15 +353,15 @@ BAD = {
     "unknown symbols": (
         {"potential_energy": extra * y + F, "constraints": [x - extra, theta.diff(t, 2)]},
         [
-            "potential_energy: extra is no coordinate, velocity, input, parameter or time",
-            "potential_energy: F(t) is no",
-            "constraints[0]: extra is no",
-            "constraints[1]: Derivative(theta(t), (t, 2)) is no",
+            "potential_energy: extra is not a coordinate, velocity, input, parameter or time",
+            "potential_energy: F(t) is not a",
+            "constraints[0]: extra is not a",
+            "constraints[1]: Derivative(theta(t), (t, 2)) is not a",
         ],
     ),
     "another symbol of that name": (
         {"potential_energy": sp.Symbol("m", positive=True) * y},
-        ["potential_energy: m is no", "other assumptions"],
+        ["potential_energy: m is not a", "other assumptions"],
     ),
     "no kinetic energy": ({"kinetic_energy": None}, ["`kinetic_energy` is missing"]),
     "no velocity": ({"kinetic_energy": x**2}, ["kinetic_energy contains no velocity"]),
@@ -388,8 +388,8 @@ BAD = {
         {"parameters": {"m": 2.0, m: 1.0}, "inputs": [2 * tau]},
         ["'m' is not a SymPy symbol", "2*tau is not a SymPy symbol"],
     ),
-    "two meanings": ({"inputs": [m]}, ["m has two meanings"]),
-    "two of one name": ({"parameters": {m: 1.0, sp.Symbol("m", real=True): 1.0}}, ["m has two meanings"]),
+    "two meanings": ({"inputs": [m]}, ["m is used more than once"]),
+    "two of one name": ({"parameters": {m: 1.0, sp.Symbol("m", real=True): 1.0}}, ["m is used more than once"]),
     "velocities": ({"velocities": [x.diff()]}, ["1 velocities for 3 coordinates"]),
     "time": ({"time": sp.Symbol("s")}, ["x(t) is not a function of s alone", "theta(t) is not"]),
     "names": ({"constraint_names": ["pivot"]}, ["`constraint_names` has 1 names for 2 rows"]),
@@ -406,11 +406,11 @@ def test_bad_input_names_every_culprit(case):
 
 
 def test_bad_input_elsewhere():
-    with pytest.raises(br.ModelError, match="a is a plain symbol, give its rate in `velocities`"):
+    with pytest.raises(br.ModelError, match="a is a plain symbol; give its rate in `velocities`"):
         symbolic.System([sp.Symbol("a")], kinetic_energy=x.diff() ** 2)
     with pytest.raises(br.ModelError, match="kinetic_energy contains no velocity"):
         symbolic.System([], kinetic_energy=1)
-    with pytest.raises(br.ModelError, match="no parameter is called 'mass'; there are: m, l, g"):
+    with pytest.raises(br.ModelError, match="no parameter called 'mass'; its parameters are m, l, g"):
         pendulum().replace(mass=1.0)
     with pytest.raises(br.ModelError, match=r"needs a symbolic\.System, got KnifeEdge"):
         symbolic.explicit(KnifeEdge())

@@ -1,1 +1,1 @@
-"""The same problems by other tools, each with its best settings as far as we know them."""
+"""The problems in other tools, each with the best settings that we know."""

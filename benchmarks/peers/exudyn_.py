@@ -1,8 +1,8 @@
-"""Exudyn: bodies in absolute coordinates (in the plane `RigidBody2D`), all joints as constraints, implicit integrators.
+"""Exudyn: absolute coordinates (`RigidBody2D` in the plane), all joints as constraints, implicit integrators.
 
-Settings: generalised-α with index 3 (Newton's method, spectral radius 0.8 … 1) and the trapezoidal rule with index 2;
-modified Newton, and `ignoreSingularJacobian` for redundant rows and singular positions. No explicit integrator can keep
-joints. Stepping is Exudyn's own compiled loop, on one thread, without writing files.
+Settings: generalised-α with index 3 (spectral radius 0.8) and the trapezoidal rule with index 2; modified Newton, and
+`ignoreSingularJacobian` for redundant constraints and singular positions. The explicit integrators of Exudyn do not
+support joints. The time loop is that of Exudyn, compiled, on one thread, without writing files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "Exudyn"
 
 
 class Simulation:
-    """A model of Exudyn, built anew for every run."""
+    """A model in Exudyn, which is rebuilt for every run."""
 
     def __init__(self, model: Model):
         import exudyn as exu
@@ -29,7 +29,7 @@ class Simulation:
 
         self.exu: Any = exu
         self.items: Any = items
-        self.described = model
+        self.description = model
         self.container = self.exu.SystemContainer()
         self.system = self.container.AddSystem()
         self.ground = self.system.AddObject(self.items.ObjectGround())
@@ -54,35 +54,35 @@ class Simulation:
         self.system.Assemble()
 
     def _local(self, body: str, point: np.ndarray) -> np.ndarray:
-        return point - self.described.centre(body)
+        return point - self.description.centre(body)
 
-    def _body_2d(self, b, turn, speed) -> None:
+    def _body_2d(self, b, omega, velocity) -> None:
         items, system = self.items, self.system
         node = system.AddNode(
             items.NodeRigidBody2D(
                 referenceCoordinates=[b.centre[0], b.centre[1], 0.0],
-                initialVelocities=[speed[0], speed[1], turn[2]],
+                initialVelocities=[velocity[0], velocity[1], omega[2]],
             )
         )
         self.bodies[b.name] = system.AddObject(
             items.ObjectRigidBody2D(mass=b.mass, inertia=b.inertia[2, 2], nodeNumber=node)
         )
-        if np.any(self.described.gravity):
+        if np.any(self.description.gravity):
             mass = system.AddMarker(items.MarkerBodyMass(bodyNumber=self.bodies[b.name]))
-            system.AddLoad(items.LoadMassProportional(markerNumber=mass, loadVector=self.described.gravity))
+            system.AddLoad(items.LoadMassProportional(markerNumber=mass, loadVector=self.description.gravity))
         if b.force:
-            where = system.AddMarker(items.MarkerNodeCoordinate(nodeNumber=node, coordinate=2))
-            system.AddLoad(items.LoadCoordinate(markerNumber=where, load=b.force * b.axis[2]))
+            marker = system.AddMarker(items.MarkerNodeCoordinate(nodeNumber=node, coordinate=2))
+            system.AddLoad(items.LoadCoordinate(markerNumber=marker, load=b.force * b.axis[2]))
 
-    def _body_3d(self, b, turn, speed) -> None:
+    def _body_3d(self, b, omega, velocity) -> None:
         from exudyn.utilities import RigidBodyInertia
 
         self.bodies[b.name] = self.system.CreateRigidBody(
             inertia=RigidBodyInertia(mass=b.mass, inertiaTensor=b.inertia),
             referencePosition=b.centre,
-            initialVelocity=speed,
-            initialAngularVelocity=turn,
-            gravity=self.described.gravity,
+            initialVelocity=velocity,
+            initialAngularVelocity=omega,
+            gravity=self.description.gravity,
             nodeType=self.exu.NodeType.RotationEulerParameters,
         )
 
@@ -92,19 +92,19 @@ class Simulation:
 
     def _joint(self, b) -> None:
         items = self.items
-        if self.described.planar:
+        if self.description.planar:
             markers = [self._marker(b.parent, b.at), self._marker(b.name, b.at)]
             self.system.AddObject(items.ObjectJointRevolute2D(markerNumbers=markers))
             return
         self._hinge(b.parent, b.name, b.at, b.axis, b.slides)
 
     def _hinge(self, first, second, at, axis, slides: bool = False) -> None:
-        """All but one of the six relative motions are constrained; the free one is about or along the joint's z."""
+        """Constrain all relative motions of two bodies except rotation about (or translation along) `axis`."""
         free, items = 2 if slides else 5, self.items
         markers = []
         for body in (first, second):
-            place = self.exu.HT(rotation=_frame(axis), translation=self._local(body, at))
-            markers.append(self.system.AddMarker(items.MarkerBodyRigid(bodyNumber=self.bodies[body], localHT=place)))
+            frame = self.exu.HT(rotation=_frame(axis), translation=self._local(body, at))
+            markers.append(self.system.AddMarker(items.MarkerBodyRigid(bodyNumber=self.bodies[body], localHT=frame)))
         self.system.AddObject(
             items.ObjectJointGeneric(markerNumbers=markers, constrainedAxes=[int(i != free) for i in range(6)])
         )
@@ -129,19 +129,19 @@ class Simulation:
         )
 
     def gap(self) -> float:
-        """Largest distance (m) of points that a loop holds together."""
+        """Largest violation of a loop closure (m)."""
         position = self.exu.OutputVariableType.Position
 
         def at(body, point):
             return np.array(self.system.GetObjectOutputBody(self.bodies[body], position, self._local(body, point)))
 
-        loops = self.described.loops
+        loops = self.description.loops
         return max(
             (float(np.linalg.norm(at(l.first, p) - at(l.second, p))) for l in loops for p in l.points), default=0.0
         )
 
     def solve(self, times: np.ndarray, steps: int, rule: str, **settings: float) -> tuple[np.ndarray, float]:
-        """The compared point at `times` (k, 3), and the CPU time (s)."""
+        """Positions of the compared point at `times`, shape (k, 3), and the CPU time (s)."""
         exu = self.exu
         chosen = exu.SimulationSettings()
         chosen.timeIntegration.numberOfSteps = steps * (len(times) - 1)
@@ -170,7 +170,7 @@ class Simulation:
 
 
 def _frame(axis) -> np.ndarray:
-    """A rotation whose third column is `axis`."""
+    """Rotation matrix whose third column is `axis`."""
     other = np.eye(3)[np.argmin(np.abs(axis))]
     x = np.cross(other, axis)
     x = x / np.linalg.norm(x)
@@ -178,7 +178,7 @@ def _frame(axis) -> np.ndarray:
 
 
 def run(problem: Problem, steps: int, rule: str, repeats: int = 3, **settings: float) -> Run:
-    """One run with `steps` steps between reference times."""
+    """One run with `steps` steps between consecutive reference times."""
     h = float(problem.times[1] - problem.times[0]) / steps
     label = "trapezoidal, index 2" if rule == "trapezoidal" else "generalised-α, index 3"
     best, error, gap, note = np.inf, np.inf, None, ""
@@ -187,7 +187,7 @@ def run(problem: Problem, steps: int, rule: str, repeats: int = 3, **settings: f
         simulation = Simulation(problem.model)
         try:
             points, seconds = simulation.solve(problem.times, steps, rule, **settings)
-        except Exception as reason:  # Exudyn raises ValueError and others when Newton's method fails
+        except Exception as reason:  # Exudyn raises ValueError and others if Newton's method fails
             note = f"failed: {str(reason).splitlines()[0][:80]}"
             break
         best, spent = min(best, seconds), spent + seconds
@@ -209,15 +209,15 @@ STEPS = {
     "A04": (100, 500, 2000),
     "A05": (100, 1000, 3000),
 }
-"""Steps between reference times."""
+"""Steps between consecutive reference times."""
 
 
 def runs(problem: Problem, quick: bool = False) -> Iterator[Run]:
-    """Several settings, coarse to fine."""
+    """Runs with several settings, from coarse to fine."""
     counts, repeats = STEPS[problem.name], 1 if quick else 3
     for steps in counts[:2] if quick else counts:
         yield run(problem, steps, "alpha", repeats)
-    # The trapezoidal rule with index 2 fails where rows are redundant or become so.
+    # The trapezoidal rule with index 2 fails for redundant constraints and at singular positions.
     if problem.name in ("A01", "A03", "A05") and not quick:
         for steps in counts:
             yield run(problem, steps, "trapezoidal", repeats)

@@ -1,8 +1,8 @@
 """Pinocchio: joints as minimal coordinates, loops as 3D constraints of `constraintDynamics` (proximal, Baumgarte).
 
-Pinocchio gives accelerations; the integrator is the user's. Here it is the classical Runge–Kutta method with fixed
-steps, and SciPy's DOP853 (order 8, adaptive). Both loop in Python, which is part of the time, as it is for its users
-in Python; `note` says how much of it Pinocchio itself takes. Springs act as forces on the bodies, by NumPy.
+Pinocchio computes accelerations but has no integrator. Here the integrators are the classical Runge–Kutta method with
+fixed steps and DOP853 of SciPy (order 8, adaptive). Their Python loops are part of the time, as they are for users in
+Python; `note` gives the time of Pinocchio alone. Spring forces are computed with NumPy.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from benchmarks.timing import cpu_time
 
 NAME = "Pinocchio"
 PROXIMAL = (1e-12, 1e-10, 20)
-"""Accuracy, regularisation, most iterations: redundant rows and singular positions are harmless with them."""
+"""Accuracy, regularisation and maximum number of iterations, which tolerate redundant and singular constraints."""
 
 
 class Simulation:
-    """A model of Pinocchio at its start; loops are pulled back with `rate` (1/s), critically damped."""
+    """A model in Pinocchio at its initial state; loop errors decay with `rate` (1/s), critically damped (Baumgarte)."""
 
     def __init__(self, model: Model, rate: float, proximal: tuple[float, float, int] = PROXIMAL):
         import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
-        self.pin, self.described = pin, model
+        self.pin, self.description = pin, model
         self.model = pin.Model()
         self.model.gravity = pin.Motion(model.gravity, np.zeros(3))
         self.joints = {GROUND: 0}
-        for b in _branch_by_branch(model):
+        for b in _depth_first(model):
             kind = pin.JointModelPrismaticUnaligned if b.slides else pin.JointModelRevoluteUnaligned
-            place = pin.SE3(np.eye(3), b.at - self._origin(b.parent))
-            joint = self.model.addJoint(self.joints[b.parent], kind(b.axis), place, b.name)
+            placement = pin.SE3(np.eye(3), b.at - self._origin(b.parent))
+            joint = self.model.addJoint(self.joints[b.parent], kind(b.axis), placement, b.name)
             inertia = pin.Inertia(b.mass, b.centre - b.at, b.inertia)
             self.model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
             self.joints[b.name] = joint
@@ -74,21 +74,21 @@ class Simulation:
         self.acceleration: Callable = self._closed if model.loops else self._open
 
     def _origin(self, body: str) -> np.ndarray:
-        """Of the frame of a body, at the start."""
-        return np.zeros(3) if body == GROUND else self.described.body(body).at
+        """Initial origin of the frame of a body."""
+        return np.zeros(3) if body == GROUND else self.description.body(body).at
 
     def _closed(self, q, v):
-        tau = self.tau + self._springs(q, v) if self.described.springs else self.tau
+        tau = self.tau + self._springs(q, v) if self.description.springs else self.tau
         return self.pin.constraintDynamics(
             self.model, self.data, q, v, tau, self.constraints, self.constraint_data, self.proximal
         )
 
     def _open(self, q, v):
-        tau = self.tau + self._springs(q, v) if self.described.springs else self.tau
+        tau = self.tau + self._springs(q, v) if self.description.springs else self.tau
         return self.pin.aba(self.model, self.data, q, v, tau)
 
     def _springs(self, q, v):
-        """Generalised forces of the springs."""
+        """Generalised forces of the springs, shape (nv,)."""
         pin = self.pin
         pin.computeJointJacobians(self.model, self.data, q)
         total = np.zeros(self.model.nv)
@@ -97,26 +97,26 @@ class Simulation:
             along = b - a
             length = math.sqrt(along @ along)
             e = along / length
-            row = _moved(jacobian_b, arm_b, e) - _moved(jacobian_a, arm_a, e)
+            row = _point_row(jacobian_b, arm_b, e) - _point_row(jacobian_a, arm_a, e)
             total -= row * (s.stiffness * (length - s.rest) + s.damping * (row @ v))
         return total
 
     def _spring_end(self, joint, local):
-        """Point, arm from the body's origin (world axes), Jacobian of the body; of the ground, the point alone."""
+        """Point, its arm from the body origin and Jacobian of the body (world axes); the point alone for the ground."""
         if joint == 0:
             return local, None, None
-        place = self.data.oMi[joint]
-        arm = place.rotation @ local
+        placement = self.data.oMi[joint]
+        arm = placement.rotation @ local
         world = self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        return place.translation + arm, arm, self.pin.getJointJacobian(self.model, self.data, joint, world)
+        return placement.translation + arm, arm, self.pin.getJointJacobian(self.model, self.data, joint, world)
 
     def rate(self, t, y):
-        """Of the state `(q, v)`."""
+        """Time derivative of the state `y = (q, v)`."""
         n = self.model.nv
         return np.concatenate([y[n:], self.acceleration(y[:n], y[n:])])
 
-    def look(self, y) -> tuple[np.ndarray, float, float]:
-        """The compared point (3,), the energy less the motors' work (J), the largest gap in the loops (m)."""
+    def observe(self, y) -> tuple[np.ndarray, float, float]:
+        """Compared point, shape (3,), energy minus the work of the motors (J), largest error of a loop closure (m)."""
         n = self.model.nv
         q, v = np.ascontiguousarray(y[:n]), np.ascontiguousarray(y[n:])
         energy = self.pin.computeMechanicalEnergy(self.model, self.data, q, v) - self.tau @ q
@@ -125,7 +125,7 @@ class Simulation:
         def at(body, point):
             return self.data.oMi[self.joints[body]].act(point - self._origin(body))
 
-        m = self.described
+        m = self.description
         for s in m.springs:
             length = np.linalg.norm(at(s.second, s.at_second) - at(s.first, s.at_first))
             energy += 0.5 * s.stiffness * (length - s.rest) ** 2
@@ -133,16 +133,16 @@ class Simulation:
         return at(*m.tracked), float(energy), float(max(gaps, default=0.0))
 
 
-def _moved(jacobian, arm, e):
-    """Speed along `e` of the end of `arm`, per velocity (nv,)."""
+def _point_row(jacobian, arm, e):
+    """Jacobian of the velocity along `e` of the end of `arm`, shape (nv,)."""
     if jacobian is None:
         return 0.0
     (x, y, z), (a, b, c) = arm, e
     return np.array([a, b, c, y * c - z * b, z * a - x * c, x * b - y * a]) @ jacobian
 
 
-def _branch_by_branch(model: Model):
-    """Pinocchio takes for granted that the joints of a branch have numbers in a row."""
+def _depth_first(model: Model):
+    """Bodies in depth-first order, since Pinocchio assumes consecutive joint indices along a branch."""
 
     def outwards(parent):
         for b in model.bodies:
@@ -169,23 +169,23 @@ def rk4(acceleration: Callable, q, v, h: float, n: int):
     return q, v
 
 
-def run_rk4(problem: Problem, steps: int, repeats: int = 5, sharpness: float = 2.0, proximal=PROXIMAL) -> Run:
-    """One run with `steps` Runge–Kutta steps between reference times; loops pull back within `sharpness` steps."""
+def run_rk4(problem: Problem, steps: int, repeats: int = 5, softness: float = 2.0, proximal=PROXIMAL) -> Run:
+    """One run with `steps` Runge–Kutta steps between reference times; loop errors decay within `softness` steps."""
     h = float(problem.times[1] - problem.times[0]) / steps
-    simulation = Simulation(problem.model, 1.0 / (sharpness * h), proximal)
+    simulation = Simulation(problem.model, 1.0 / (softness * h), proximal)
     q, v = np.zeros(simulation.model.nq), simulation.v0
     states = [(q, v)]
     for _ in problem.times[1:]:
         states.append(rk4(simulation.acceleration, *states[-1], h, steps))
     total = steps * (len(problem.times) - 1)
     seconds = cpu_time(lambda: rk4(simulation.acceleration, q, v, h, total), repeats)
-    return _described(
+    return _summarised(
         problem, simulation, f"RK4, h = {h:.3g} s", [np.concatenate(s) for s in states], seconds, 4 * total
     )
 
 
 def run_dop853(problem: Problem, rtol: float, repeats: int = 5, rate: float | None = None, proximal=PROXIMAL) -> Run:
-    """One run of SciPy's adaptive method of order 8; loops pull back with `rate` (1/s)."""
+    """One run with the adaptive method DOP853 of SciPy; loop errors decay with `rate` (1/s)."""
     from scipy.integrate import solve_ivp
 
     span = float(problem.times[-1])
@@ -193,7 +193,7 @@ def run_dop853(problem: Problem, rtol: float, repeats: int = 5, rate: float | No
     start = np.concatenate([np.zeros(simulation.model.nq), simulation.v0])
 
     def work():
-        # One piece between reference times, so that no interpolation is compared.
+        # Integrate between reference times one by one, so that the results are not interpolated.
         states, evaluations, step = [start], 0, None
         for t0, t1 in zip(problem.times[:-1], problem.times[1:], strict=True):
             out = solve_ivp(
@@ -205,11 +205,13 @@ def run_dop853(problem: Problem, rtol: float, repeats: int = 5, rate: float | No
         return states, evaluations
 
     states, evaluations = work()
-    return _described(problem, simulation, f"DOP853, rtol = {rtol:.0e}", states, cpu_time(work, repeats), evaluations)
+    return _summarised(problem, simulation, f"DOP853, rtol = {rtol:.0e}", states, cpu_time(work, repeats), evaluations)
 
 
-def _described(problem: Problem, simulation: Simulation, setting: str, states, seconds: float, evaluations: int) -> Run:
-    points, energies, gaps = (np.array(x) for x in zip(*map(simulation.look, states), strict=True))
+def _summarised(
+    problem: Problem, simulation: Simulation, setting: str, states, seconds: float, evaluations: int
+) -> Run:
+    points, energies, gaps = (np.array(x) for x in zip(*map(simulation.observe, states), strict=True))
     n = simulation.model.nv
     y = states[len(states) // 2]
     q, v = np.ascontiguousarray(y[:n]), np.ascontiguousarray(y[n:])
@@ -218,7 +220,7 @@ def _described(problem: Problem, simulation: Simulation, setting: str, states, s
         for _ in range(1000):
             simulation.acceleration(q, v)
 
-    own = cpu_time(calls, 3) / 1000 * evaluations
+    pinocchio_time = cpu_time(calls, 3) / 1000 * evaluations
     return Run(
         problem=problem.name,
         tool=NAME,
@@ -227,7 +229,7 @@ def _described(problem: Problem, simulation: Simulation, setting: str, states, s
         error=problem.error(points),
         energy=None if damped(problem.model) else float(np.max(np.abs(energies - energies[0]))),
         gap=float(np.max(gaps)) if problem.model.loops else None,
-        note=f"{evaluations} evaluations; about {min(own, seconds):.3g} s without the loop in Python",
+        note=f"{evaluations} evaluations; about {min(pinocchio_time, seconds):.3g} s without the loop in Python",
     )
 
 
@@ -240,19 +242,19 @@ STEPS = {
     "A04": (25, 50, 100, 200, 500),
     "A05": (3000,),
 }
-"""RK4 steps between reference times. In A02 a step that ends next to a singular position spoils a run now and then."""
-SHARP = (1e-12, 1e-10, 20)
-LOOSE = (1e-12, 1e-5, 10)
-"""Proximal settings: sharp where loops become singular, loose where rows are redundant all the time."""
+"""RK4 steps between reference times. In A02, a step that ends close to a singular position sometimes spoils a run."""
+SMALL_MU = (1e-12, 1e-10, 20)
+LARGE_MU = (1e-12, 1e-5, 10)
+"""Proximal settings: small regularisation where loops pass singular positions, large for redundant constraints."""
 
 
 def runs(problem: Problem, quick: bool = False) -> Iterator[Run]:
-    """Several settings, coarse to fine."""
+    """Runs with several settings, from coarse to fine."""
     counts, repeats = STEPS[problem.name], 2 if quick else 5
     singular, span = problem.name.startswith("A02"), float(problem.times[-1])
     for steps in counts[1::2] if quick else counts:
-        yield run_rk4(problem, steps, repeats, 2.0 if singular else 50.0, SHARP if singular else LOOSE)
+        yield run_rk4(problem, steps, repeats, 2.0 if singular else 50.0, SMALL_MU if singular else LARGE_MU)
     if damped(problem.model):
-        return  # stiff: not for an explicit method with adaptive steps
+        return  # stiff: unsuited to an adaptive explicit method
     for rtol in (1e-5, 1e-7, 1e-9) if not quick else (1e-7,):
-        yield run_dop853(problem, rtol, repeats, (500.0 if singular else 100.0) / span, LOOSE)
+        yield run_dop853(problem, rtol, repeats, (500.0 if singular else 100.0) / span, LARGE_MU)

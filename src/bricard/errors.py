@@ -1,4 +1,4 @@
-"""What can go wrong, said once: exceptions, their advice, and the checks on what a user passes in."""
+"""Exceptions, and checks of the arguments that a user passes in."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ if TYPE_CHECKING:
 
 
 class BricardError(Exception):
-    """Every error that bricard raises on purpose."""
+    """Base class of all errors that bricard raises deliberately."""
 
 
 class ModelError(BricardError, ValueError):
-    """A model or an argument that cannot be right; lists every problem found, not only the first."""
+    """A model or an argument is invalid.
+
+    The message lists every problem found, not only the first; `problems` holds them one by one.
+    """
 
     def __init__(self, subject: str, problems: Sequence[str]):
         self.problems = tuple(problems)
-        super().__init__(_listed(subject, problems))
+        super().__init__(_format_problems(subject, problems))
 
 
 class RankError(BricardError):
-    """The constraints are dependent and the chosen route cannot handle that."""
+    """The constraints are redundant and the chosen route cannot handle redundant constraints."""
 
 
 class UndeterminedMotionError(BricardError):
-    """The mass matrix is singular on motions that the constraints allow; names such a motion."""
+    """The mass matrix is singular for a motion that the constraints allow; the message names this motion."""
 
 
 class AssemblyError(BricardError):
-    """No state near the guess meets the constraints.
+    """No state near the initial guess satisfies the constraints.
 
-    `residuals` maps each constraint to what is left of it, `q` and `v` are the nearest state found.
+    `residuals` maps the name of each constraint to its residual; `q` and `v` are the nearest state found.
     """
 
     def __init__(self, message: str, *, residuals: dict[str, float], q: Array, v: Array):
@@ -49,7 +52,7 @@ class AssemblyError(BricardError):
 
 
 class SimulationError(BricardError):
-    """A run that could not be finished. `trajectory` is what there is of it, until `t`."""
+    """A simulation failed. `trajectory` holds the results up to the time `t` (s) of the failure."""
 
     def __init__(self, message: str, *, trajectory: Trajectory, t: float):
         self.trajectory, self.t = trajectory, t
@@ -57,21 +60,21 @@ class SimulationError(BricardError):
 
 
 class SimulationInterrupted(KeyboardInterrupt):
-    """A run that was stopped by Ctrl-C. `trajectory` is what there is of it, until `t` (s)."""
+    """A simulation was stopped by Ctrl-C. `trajectory` holds the results up to the time `t` (s)."""
 
     def __init__(self, message: str, trajectory: Trajectory, t: float):
         self.trajectory, self.t = trajectory, t
         super().__init__(message)
 
 
-def _listed(subject: str, problems: Sequence[str]) -> str:
+def _format_problems(subject: str, problems: Sequence[str]) -> str:
     if len(problems) == 1:
         return f"{subject}: {problems[0]}"
     return f"{subject}: {len(problems)} problems\n" + "\n".join(f"  - {p}" for p in problems)
 
 
 def is_concrete(*values: Any) -> bool:
-    """False while JAX is tracing (`jit`, `vmap`, `grad`): then values cannot be looked at."""
+    """True if no leaf of `values` is a JAX tracer, as inside `jit`, `vmap` or `grad`."""
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
@@ -85,7 +88,10 @@ _TRACER_ERRORS = (
 
 
 def needs_numbers(function: F) -> F:
-    """A decorator: arguments that JAX is tracing and that must be known give a `ModelError`, not an error of JAX."""
+    """Decorate a function that needs concrete arguments: traced ones raise a `ModelError` that names them.
+
+    Without it, JAX raises an error that does not name the argument.
+    """
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -94,8 +100,8 @@ def needs_numbers(function: F) -> F:
         except _TRACER_ERRORS as error:
             if is_concrete(args, kwargs):
                 raise
-            given = inspect.signature(function).bind(*args, **kwargs).arguments
-            traced = ", ".join(name for name, value in given.items() if not is_concrete(value))
+            arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+            traced = ", ".join(name for name, value in arguments.items() if not is_concrete(value))
             name = function.__name__
             problem = f"needs numbers for {traced}, which JAX is tracing (jit, grad, vmap)"
             raise ModelError(name, [f"{problem}: call {name} outside of the traced function"]) from error
@@ -104,21 +110,24 @@ def needs_numbers(function: F) -> F:
 
 
 def as_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Array:
-    """`value` as a float64 array of shape (size,), or a `ModelError` that names what is wrong with it."""
-    return jax.device_put(checked_vector(value, size, name, labels))  # as `jnp.asarray`, but faster
+    """Return `value` as a float64 JAX array of shape (size,); raise a `ModelError` if it cannot be one.
+
+    `name` and the `labels` of the entries appear in the message. Concrete values must be finite.
+    """
+    return jax.device_put(checked_vector(value, size, name, labels))  # faster than `jnp.asarray`
 
 
 def checked_vector(value: Any, size: int, name: str, labels: Sequence[str] = ()) -> Array | np.ndarray:
-    """As `as_vector`, but NumPy's unless JAX is tracing."""
+    """Like `as_vector`, but returns a NumPy array unless `value` is traced."""
     expected = f"{size} number{'' if size == 1 else 's'}" + (f" ({', '.join(labels)})" if labels else "")
-    known = is_concrete(value)
+    concrete = is_concrete(value)
     try:
-        array = (np if known else jnp).asarray(value, dtype=float)  # NumPy is faster for few numbers
+        array = (np if concrete else jnp).asarray(value, dtype=float)  # NumPy is faster for small arrays
     except (TypeError, ValueError) as error:
         raise ModelError(name, [f"expected {expected}, got {value!r}"]) from error
     if array.shape != (size,):
         raise ModelError(name, [f"expected {expected}, got an array of shape {array.shape}"])
-    if known and not np.all(np.isfinite(array)):
+    if concrete and not np.all(np.isfinite(array)):
         bad = np.flatnonzero(~np.isfinite(array))
         where = ", ".join(labels[int(i)] if labels else str(i) for i in bad)
         raise ModelError(name, [f"not finite at {where}: {array}"])

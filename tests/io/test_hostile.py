@@ -97,7 +97,7 @@ class TestOtherFiles:
         """Even if a check were missing: MuJoCo itself, told to include a file, finds that it cannot."""
         secret = tmp_path / "secret.xml"
         secret.write_text(SECRET)
-        with pytest.raises(br.ModelError, match="MuJoCo cannot read it"):
+        with pytest.raises(br.ModelError, match="MuJoCo cannot compile the model"):
             mjcf_process.compile_mjcf(Path("x.xml"), f'<mujoco><include file="{secret}"/></mujoco>')
 
     def test_loops_behind_a_link_are_not_read(self, tmp_path):
@@ -140,7 +140,7 @@ class TestSizes:
         ],
     )
     def test_repeated_parts(self, refusal, inner):
-        assert "too large to be a mechanism" in refusal(world(inner.format(BALL)))
+        assert "the model is too large" in refusal(world(inner.format(BALL)))
 
     @pytest.mark.usefixtures("no_process")
     @pytest.mark.parametrize("count", ["9" * 400, "1e9", "-3", "0x7fffffff", "two", "", "20000000 1e9"])
@@ -194,7 +194,7 @@ class TestProcess:
 
     def test_a_crash_is_told_in_words(self, program, refusal):
         program("import os; os.abort()")
-        assert re.search(r"MuJoCo crashed while reading it \(exit status -?\d+\)", refusal(world(BALL)))
+        assert re.search(r"MuJoCo crashed on this model \(exit status -?\d+\)", refusal(world(BALL)))
         program("raise SystemExit('corrupted')")
         assert "corrupted" in refusal(world(BALL))
 

@@ -131,21 +131,21 @@ def test_files_that_are_refused(tmp_path):
     file.write_text('<mujoco><include file="other.xml"/></mujoco>')
     assert "<include file='other.xml'> names another file" in refusal(file)
     file.write_text("nonsense " * 10)
-    assert "not XML" in refusal(file)
+    assert "not valid XML" in refusal(file)
     file.write_text("<html><mujoco/></html>")
-    assert "neither MJCF (<mujoco>) nor URDF (<robot>), but <html>" in refusal(file)
+    assert "neither MJCF (<mujoco>) nor URDF (<robot>): its root element is <html>" in refusal(file)
     file.write_bytes(b"\xff\xfe\x00" * 100)
-    assert "not a text file" in refusal(file)
+    assert "not UTF-8 text" in refusal(file)
     file.write_text("<mujoco><worldbody><body><nothing/></body></worldbody></mujoco>")
-    assert "MuJoCo cannot read it" in refusal(file)
+    assert "MuJoCo cannot compile the model" in refusal(file)
     file.write_text(ARM[: len(ARM) // 2])
-    assert "not XML" in refusal(file)
+    assert "not valid XML" in refusal(file)
 
 
 def test_fifty_megabytes_of_nonsense(tmp_path):
     file = tmp_path / "nonsense.urdf"
     file.write_bytes(b"<robot>" + np.random.default_rng(0).bytes(50_000_000))
-    assert "too large to be a mechanism (50 MB)" in refusal(file)
+    assert "too large (50 MB; the limit is 10 MB)" in refusal(file)
 
 
 def test_what_is_not_understood_is_named(tmp_path):
@@ -157,10 +157,10 @@ def test_what_is_not_understood_is_named(tmp_path):
     text = refusal(file)
     for part in (
         "actuator 'torque': only motors",
-        "joint 'wrist': springs, damping and armature of ball",
-        "joint 'roll': frictionloss",
-        "body 'hand': gravcomp",
-        "a fluid",
+        "joint 'wrist': springs, damping and armature of ball and free joints are not supported",
+        "joint 'roll': frictionloss is not supported",
+        "body 'hand': gravcomp is not supported",
+        "a surrounding fluid",
     ):
         assert part in text
 
@@ -219,10 +219,10 @@ def test_links_that_are_not_understood(tmp_path):
     )
     text = text.replace('<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>', "")
     file.write_text(text)
-    assert "body 'c' has its inertia from a mesh" in refusal(file)
+    assert "body 'c' takes its inertia from a mesh" in refusal(file)
     text = text.replace('<geom type="mesh" mesh="part"/>', '<geom size="0.1"/>')
     file.write_text(text.replace('body2="d"/>', 'body2="d" relpose="0 0 1 1 0 0 0"/>'))
     text = refusal(file)
-    assert "'belt': a relation that is not linear" in text
-    assert "tendon 'one': stiffness" in text
-    assert "'glue': its bodies do not start as they are to be welded" in text
+    assert "'belt': a nonlinear relation" in text
+    assert "tendon 'one': stiffness is not supported" in text
+    assert "'glue': the initial pose of its bodies is not the welded pose" in text

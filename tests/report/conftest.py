@@ -13,13 +13,13 @@ import bricard as br
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
-# Without a screen the browser paints when it likes; timers keep to the virtual time that `browse` grants.
+# A headless browser schedules animation frames irregularly; timers follow the virtual time budget of `browse`.
 FRAMES = "window.requestAnimationFrame = (f) => setTimeout(() => f(performance.now()), 20);"
 
 
 @pytest.fixture(scope="session")
 def slider_crank():
-    """Ten seconds, eight singular positions."""
+    """A run of ten seconds with eight singular positions."""
     return br.gallery.load("slider-crank").simulate()
 
 
@@ -29,7 +29,7 @@ def slider_crank_page(slider_crank, tmp_path_factory):
 
 
 class Cone(br.System):
-    """A mass on a string that goes round in a horizontal circle."""
+    """A mass on a string that moves on a horizontal circle."""
 
     coordinates = ("x", "y", "z")
     constraint_names = ("string </script><script>boom()</script>",)
@@ -48,7 +48,7 @@ class Cone(br.System):
 
 
 class Flywheel(br.System):
-    """One coordinate, no constraint, no picture."""
+    """One coordinate, no constraint, no drawing."""
 
     coordinates = ("angle",)
 
@@ -57,7 +57,7 @@ class Flywheel(br.System):
 
 
 def made_up(system, t, q, v, failure=None):
-    """A trajectory of given states, by way of a saved one: nothing is integrated."""
+    """A trajectory with given states, loaded from a file: nothing is integrated."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
         zero = np.zeros((len(t), 3))
@@ -79,7 +79,7 @@ def cone():
 
 
 class Opened:
-    """What a browser made of a page."""
+    """The page after the browser has run it."""
 
     def __init__(self, dom: str, log: str):
         self.dom = dom
@@ -92,7 +92,7 @@ class Opened:
 
 @pytest.fixture
 def browse(tmp_path):
-    """Open a page from disk, without network, for so many seconds of its own time; `script` runs at its end."""
+    """Open a page from disk without network for some seconds of virtual time; `script` runs at the end of the body."""
     if CHROMIUM is None:
         missing = "no chromium (or chrome) on the PATH to open the page with"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)

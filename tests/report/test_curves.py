@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bricard.report import summarize, write_table
-from bricard.report.curves import MOST_CURVES, Curve, _fewer, _signals, rounded, thinned
+from bricard.report.curves import MAX_CURVES, Curve, _select, _signals, rounded, thinned
 from bricard.report.plots import trajectory_figure
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="static figures need matplotlib")
@@ -17,34 +17,34 @@ def _no_window(monkeypatch):
     plt.close("all")
 
 
-def test_curves_that_coincide_are_drawn_once():
+def test_identical_curves_are_merged():
     t = np.linspace(0.0, 1.0, 50)
     curves = [Curve(f"rocker {i}", t) for i in range(41)] + [Curve(f"coupler {i}", 0.0 * t) for i in range(40)]
-    shown, note = _fewer(curves)
-    assert [c.name for c in shown] == ["rocker 0 (+40 alike)", "coupler 0 (+39 alike)"]
+    shown, note = _select(curves)
+    assert [c.name for c in shown] == ["rocker 0 (+40 identical)", "coupler 0 (+39 identical)"]
     assert note == ""
 
 
-def test_of_many_curves_those_that_vary_most_are_shown():
+def test_the_curves_that_vary_most_are_kept():
     t = np.linspace(0.0, 1.0, 50)
-    shown, note = _fewer([Curve(str(i), (i + 1) * t) for i in range(20)])
-    assert [c.name for c in shown] == [str(i) for i in range(20 - MOST_CURVES, 20)]
-    assert note == "12 more vary less and are not shown"
+    shown, note = _select([Curve(str(i), (i + 1) * t) for i in range(20)])
+    assert [c.name for c in shown] == [str(i) for i in range(20 - MAX_CURVES, 20)]
+    assert note == "12 curves that vary less are not shown"
 
 
-def test_signals_of_a_controller_are_shown_with_what_they_are_compared_with():
+def test_reference_and_output_of_a_controller_share_a_panel():
     t = np.linspace(0.0, 1.0, 5)[:, None]
     panels = _signals({"output": t, "reference": 2 * t, "error": np.hstack([t, -t]), "memory": t})
     titles = ["Controller: reference, output", "Controller: error", "Controller: memory"]
     assert [panel.title for panel in panels] == titles
-    wish, output = panels[0].curves
-    assert (wish.name, output.name) == ("reference", "output")
-    np.testing.assert_array_equal(wish.values, 2 * output.values)
+    reference, output = panels[0].curves
+    assert (reference.name, output.name) == ("reference", "output")
+    np.testing.assert_array_equal(reference.values, 2 * output.values)
     assert [c.name for c in panels[1].curves] == ["error 0", "error 1"]
 
 
-def test_too_many_signals_are_not_compared():
-    many = np.zeros((5, MOST_CURVES // 2 + 1))
+def test_too_many_signals_get_separate_panels():
+    many = np.zeros((5, MAX_CURVES // 2 + 1))
     assert [panel.title for panel in _signals({"output": many, "reference": many})] == [
         "Controller: output",
         "Controller: reference",
@@ -61,7 +61,7 @@ def test_thinned_curves_keep_their_extremes():
     assert np.all(np.diff(times) > 0.0)
 
 
-def test_rounded_numbers_are_short_and_never_nan():
+def test_rounded_values_are_short_and_never_nan():
     values = np.array([1000.00012345, 1000.00023456, np.nan, np.inf])
     assert rounded(values) == [1000.00012345, 1000.00023456, None, None]
     assert rounded(np.array([0.123456789, 2.0])) == [0.1235, 2.0]
@@ -69,16 +69,16 @@ def test_rounded_numbers_are_short_and_never_nan():
     assert rounded(np.array([0.0, 1.23456e-15]), log=True) == [0.0, 1.23e-15]
 
 
-def test_figure_has_a_panel_for_everything(slider_crank):
+def test_the_figure_has_all_panels(slider_crank):
     figure = trajectory_figure(slider_crank)
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert {"Coordinates", "Velocities", "Energy", "Energy balance", "Constraint error"} <= set(titles)
-    assert {"Multipliers, by constraint", "Distance from singular positions"} <= set(titles)
+    assert {"Constraint multipliers", "Distance from singular positions"} <= set(titles)
     assert all(axis.get_ylabel() for axis in figure.axes if "Distance" not in axis.get_title(loc="left"))
     assert slider_crank.plot() is not figure
 
 
-def test_legends_cover_no_data(slider_crank):
+def test_legends_do_not_cover_data(slider_crank):
     figure = trajectory_figure(slider_crank)
     figure.canvas.draw()
     boxes = [axis.get_window_extent() for axis in figure.axes]
@@ -97,7 +97,7 @@ def test_table_has_a_row_for_every_state(slider_crank, tmp_path):
     assert [float(x) for x in rows[-1][:3]] == [10.0, *np.asarray(slider_crank.q[-1])]
 
 
-def test_summary_in_words(slider_crank):
+def test_summary(slider_crank):
     summary = summarize(slider_crank, settings={"rtol": 1e-9})
     assert summary.singular_words.startswith("passed 8 singular positions, at t = 0.69")
     assert summary.energy_drift < 1e-5

@@ -1,4 +1,4 @@
-"""Charts, spectra and paths as static figures: what is in them, and what they say of what cannot be shown."""
+"""Contents and legends of static figures: charts, spectra and paths."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,10 +30,10 @@ class TestChart:
     x, y = np.linspace(0.0, 4.0, 41), np.linspace(0.0, 2.0, 21)
 
     def bowl(self):
-        """A radius of 1 about (2, 1)."""
+        """Distance from the point (2, 1)."""
         return np.hypot(self.x[None, :] - 2.0, self.y[:, None] - 1.0)
 
-    def test_the_contour_is_where_the_level_is(self):
+    def test_the_contour_follows_the_level(self):
         figure = chart_figure(self.x, self.y, self.bowl(), **LABELS, level=0.8)
         (contour,) = (c for c in figure.axes[0].collections if type(c).__name__ == "QuadContourSet")
         vertices = np.concatenate([path.vertices for path in contour.get_paths()])
@@ -42,7 +42,7 @@ class TestChart:
         assert "spectral radius = 0.8" in legend(figure)
         assert "not determined" not in legend(figure)
 
-    def test_colours_are_for_what_is_below_the_level(self):
+    def test_only_cells_below_the_level_are_coloured(self):
         z = self.bowl()
         z[0, 0], z[1, 1] = np.inf, np.nan
         figure = chart_figure(self.x, self.y, z, **LABELS)
@@ -51,7 +51,7 @@ class TestChart:
         np.testing.assert_array_equal(~colour, z <= 1.0)
         np.testing.assert_array_equal(~grey, z > 1.0)
 
-    def test_what_is_not_known_is_hatched_and_said(self):
+    def test_nan_is_hatched_and_named_in_the_legend(self):
         z = self.bowl()
         z[:3, :5] = np.nan
         figure = chart_figure(self.x, self.y, z, **LABELS)
@@ -74,28 +74,28 @@ class TestChart:
         figure = chart_figure(self.x, self.y, self.bowl(), **LABELS, best=(2.0, 1.5))
         assert "best: 2, 1.5 (0.5)" in legend(figure)
 
-    def test_bad_input_is_told_at_once(self):
+    def test_all_problems_are_reported_together(self):
         with pytest.raises(br.ModelError) as caught:
             chart_figure(self.x[::-1], self.y, self.bowl().T, **LABELS)
-        assert "x: at least two finite, increasing" in str(caught.value)
+        assert "x: expected at least two finite, increasing" in str(caught.value)
         assert "z: expected shape (21, 41)" in str(caught.value)
-        with pytest.raises(br.ModelError, match=r"\(9, 9\) is not on the chart"):
+        with pytest.raises(br.ModelError, match=r"\(9, 9\) lies outside the chart"):
             chart_figure(self.x, self.y, self.bowl(), **LABELS, best=(9.0, 9.0))
 
 
 class TestSpectrum:
-    def test_rates(self):
+    def test_continuous_time(self):
         figure = spectrum_figure([-1 + 2j, -1 - 2j, 0.5, 3j, np.nan], [0.0, -80.0])
         assert set(legend(figure)) >= {
             "stable (2)",
             "unstable (1)",
             "on the boundary (1)",
-            "spurious (2, 1 outside the picture)",
+            "spurious (2, 1 outside the axes)",
             "1 not finite, not shown",
         }
         assert figure.axes[0].get_xlabel() == "real part (1/s)"
 
-    def test_multipliers_of_a_step(self):
+    def test_discrete_time(self):
         figure = spectrum_figure([0.5 + 0.5j, 0.9, -1.2, 1.0], sampled=True)
         assert set(legend(figure)) >= {"stable (2)", "unstable (1)", "on the boundary (1)"}
         assert figure.axes[0].get_aspect() == 1.0

@@ -1,4 +1,4 @@
-"""Joints, axes, springs, sensors and reaction forces of a mechanism on the page, against closed forms."""
+"""Joints, axes, springs, sensors and reaction forces of a mechanism on the page, compared with closed forms."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ LENGTH, MASS, RATE, G = 2.0, 3.0, 1.5, 9.81
 
 @pytest.fixture(scope="module")
 def turning():
-    """A rod with a motor that turns it evenly about its end, a spring at its tip: everything in closed form."""
+    """A rod driven about its end at constant rate, with a spring of zero stiffness at its tip."""
     m = br.Mechanism(gravity=(0, -G), planar=True)
     m.body("rod", br.rod((0.0, 0.0), (LENGTH, 0.0), MASS))
     m.revolute("A", m.ground, "rod", (0.0, 0.0))
@@ -47,16 +47,16 @@ def test_the_path_of_a_sensor_is_traced(packed):
     assert traced == next(line["start"] for line in packed["lines"] if line["role"] == "point")
 
 
-def test_arrows_are_the_force_of_the_pivot(packed):
-    """Newton: force = m (a_com − g), with a_com towards the pivot."""
+def test_arrows_show_the_reaction_of_the_pivot(packed):
+    """Newton: force = m (a − g), with the acceleration a of the centre of mass towards the pivot."""
     forces = packed["forces"]
-    assert (forces["names"], forces["known"]) == (["A"], [True])
+    assert (forces["names"], forces["determinate"]) == (["A"], [True])
     t = np.linspace(0.0, 2.0, packed["frames"])
     inward = -0.5 * LENGTH * RATE**2 * np.stack([np.cos(RATE * t), np.sin(RATE * t)], axis=1)
     expected = MASS * (inward + np.array([0.0, G]))
     sent = numbers(forces["data"], packed["frames"], 1, 2)[:, 0] * forces["scale"]
     top = np.max(np.linalg.norm(expected, axis=1))
-    # Interpolated between 41 states, sent in steps.
+    # Tolerance: quantisation, and linear interpolation between 41 states.
     np.testing.assert_allclose(sent, expected, rtol=0, atol=top * (1.0 / STEPS + (RATE * 0.05) ** 2 / 8))
 
 
@@ -64,9 +64,9 @@ def test_reactions_and_drives_have_panels(turning):
     shown = {p.title: p for p in panels(turning, SingularPositions(np.zeros(0), ()))}
     assert [c.name for c in shown["Joint forces"].curves] == ["A"]
     assert "Joint moments" not in shown
-    (drive,) = shown["Efforts of drivers, gears and own constraints"].curves
+    (drive,) = shown["Efforts of drives, gears and user constraints"].curves
     t = np.asarray(turning.t)
-    # Turning evenly, the drive only holds the weight.
+    # At constant rate the drive only carries the weight.
     np.testing.assert_allclose(drive.values, MASS * G * 0.5 * LENGTH * np.cos(RATE * t), rtol=0, atol=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_in_the_browser(turning, tmp_path, browse):
 
 
 class TestNotebook:
-    def test_a_frame_with_the_page(self, turning):
+    def test_the_page_is_an_iframe(self, turning):
         text = turning._repr_html_()
         assert text.startswith('<iframe sandbox="allow-scripts"')
         assert "&lt;!doctype html&gt;" in text

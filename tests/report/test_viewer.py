@@ -1,4 +1,4 @@
-"""A session to play with, and the viewer that shows it: to this machine alone."""
+"""Interactive sessions, and the viewer that shows them to this machine only."""
 
 import socket
 import sys
@@ -25,26 +25,26 @@ def session():
 
 
 class TestSession:
-    def test_it_runs_and_is_shown(self, session):
+    def test_frames_show_the_run(self, session):
         run = session.run()
         assert run.constraint_error.max() < 1e-12
         np.testing.assert_allclose(session.frame(1.0)["mass"][0], run.q[-1], rtol=0, atol=1e-12)
         np.testing.assert_allclose(session.frame(0.0)["mass"][0], [0.8, 0.0, -0.6], rtol=0, atol=1e-12)
 
-    def test_a_push_is_what_the_constraint_leaves_of_it(self, session):
+    def test_a_push_is_projected_onto_the_constraint(self, session):
         before = session.run()
         after = session.push(0.5, "x", 2.0)
         i = int(np.searchsorted(before.t, float(after.t[0])))
         assert float(after.t[0]) == pytest.approx(0.5, abs=2e-3)
-        n = np.asarray(before.q[i])  # of length 1, across the sphere
+        n = np.asarray(before.q[i])  # unit normal of the sphere
         kick = np.array([2.0, 0.0, 0.0])
         np.testing.assert_allclose(after.v[0] - before.v[i], kick - (kick @ n) * n, rtol=0, atol=1e-9)
         assert after.constraint_error.max() < 1e-12
-        # Before the push, the motion is what it was.
+        # The motion before the push is unchanged.
         np.testing.assert_allclose(session.frame(0.25)["mass"][0], before.q[125], rtol=0, atol=1e-12)
         np.testing.assert_allclose(session.frame(1.0)["mass"][0], after.q[-1], rtol=0, atol=1e-12)
 
-    def test_a_start_is_put_on_the_constraints(self, session):
+    def test_an_initial_state_is_projected_onto_the_constraints(self, session):
         was = session.q, session.v
         session.run(q=[0.6, 0.0, -0.7], hold=("x",))
         assert session.q[0] == pytest.approx(0.6, abs=1e-9)
@@ -53,13 +53,13 @@ class TestSession:
 
     def test_parameters(self):
         session = Session(br.gallery.load("slider-crank").system, [0.3, -0.6], [0.0, 0.0], 1.0)
-        assert session.knobs() == {"m": 1.0, "l": 1.0, "g": 9.81}
-        session.turn({"m": 2.5})
+        assert session.parameters() == {"m": 1.0, "l": 1.0, "g": 9.81}
+        session.set_parameters({"m": 2.5})
         assert float(session.system.m) == 2.5
         with pytest.raises(br.ModelError, match="no parameter called 'mass'"):
-            session.turn({"mass": 1.0})
+            session.set_parameters({"mass": 1.0})
 
-    def test_gains_of_a_controller_and_of_what_it_wraps(self):
+    def test_gains_of_a_controller_and_of_the_controller_it_wraps(self):
         class Law(eqx.Module):
             kp: float
             kd: float
@@ -71,9 +71,9 @@ class TestSession:
 
         law = Held(Law(2.0, 0.5), br.gallery.load("pendulum").system)
         session = Session(law.system, [0.0], [0.0], 1.0, {"controller": law})
-        gains = {n: x for n, x in session.knobs().items() if n.startswith("controller")}
+        gains = {n: x for n, x in session.parameters().items() if n.startswith("controller")}
         assert gains == {"controller law kp": 2.0, "controller law kd": 0.5, "controller period": 0.1}
-        session.turn({"controller law kd": 3.0, "controller period": 0.2})
+        session.set_parameters({"controller law kd": 3.0, "controller period": 0.2})
         changed = session.settings["controller"]
         assert (float(changed.law.kp), float(changed.law.kd), float(changed.period)) == (2.0, 3.0, 0.2)
 
@@ -84,11 +84,11 @@ class TestSession:
             m.revolute(f"A {name}", m.ground, name, (x, 0.0))
         system = m.system("absolute")
         session = Session(system, system.reference, np.zeros(system.nv), 1.0)
-        assert session.knobs() == {"mass first": 0.5, "mass second": 0.5}
-        session.turn({"mass second": 2.0})
+        assert session.parameters() == {"mass first": 0.5, "mass second": 0.5}
+        session.set_parameters({"mass second": 2.0})
         np.testing.assert_array_equal(session.system.model.mass, [0.5, 2.0])
 
-    def test_the_plane_stands_upright(self):
+    def test_planar_drawings_are_upright(self):
         np.testing.assert_array_equal(upright(np.array([[1.0, 2.0]])), [[1.0, 0.0, 2.0]])
 
 
@@ -143,21 +143,21 @@ class TestViewer:
         expected = (b"200", b"101") if allowed else (b"403", b"403")
         assert (status(viewer.port, headers), status(viewer.port, headers, socket=True)) == expected
 
-    def test_two_hosts_are_none(self, viewer):
+    def test_two_host_headers_are_refused(self, viewer):
         own = ("Host", f"127.0.0.1:{viewer.port}")
         assert status(viewer.port, [own, ("Host", "evil.example")]) != b"200"
         assert status(viewer.port, [("Host", "evil.example"), own], socket=True) != b"101"
 
-    def test_a_server_that_cannot_be_guarded_is_stopped(self, session, monkeypatch):
+    def test_a_server_that_cannot_be_guarded_is_refused(self, session, monkeypatch):
         import contextlib
 
         from bricard.report import viewer as module
 
         monkeypatch.setattr(module, "guarded", lambda _: contextlib.nullcontext())
-        with pytest.raises(br.ModelError, match="cannot be kept from answering foreign pages"):
+        with pytest.raises(br.ModelError, match="requests from foreign pages cannot be blocked"):
             module.Viewer(session, port=28_180)
 
-    def test_time_goes_on_and_stops(self, viewer):
+    def test_the_animation_plays(self, viewer):
         viewer.playing.value = True
         was = viewer.time.value
         for _ in range(200):
@@ -170,27 +170,27 @@ class TestViewer:
     def test_buttons(self, viewer):
         viewer.playing.value = False
         viewer.time.value = 0.5
-        viewer._work(viewer._push)
-        assert len(viewer.session.parts) == 2
+        viewer._run_task(viewer._push)
+        assert len(viewer.session.segments) == 2
         viewer.start["x"].value = 0.5
-        viewer._work(viewer._again)
-        assert len(viewer.session.parts) == 1
+        viewer._run_task(viewer._rerun)
+        assert len(viewer.session.segments) == 1
         assert viewer.session.q[0] == pytest.approx(0.5, abs=1e-9)
         assert viewer.status.content.startswith("completed; energy drift")
         assert set(viewer.lines) == {"string", "mass", "ground"}
 
     @pytest.mark.parametrize("host", ["203.0.113.5", "no such host"])
-    def test_an_address_that_is_not_here(self, host):
+    def test_an_address_of_another_machine(self, host):
         with pytest.raises(br.ModelError, match=f"view: cannot listen on {host}"):
             check_host(host)
 
-    def test_what_cannot_be_is_said(self, viewer):
-        viewer._work(lambda: viewer.session.turn({"weight": 1.0}))
+    def test_errors_are_shown_in_the_status_line(self, viewer):
+        viewer._run_task(lambda: viewer.session.set_parameters({"weight": 1.0}))
         assert "no parameter called 'weight'" in viewer.status.content
 
 
 def status(port, headers, socket=False):
-    """The status that the viewer answers a request with, sent byte by byte: no library in between mends it."""
+    """HTTP status of the answer to a raw request, without a library that would correct the headers."""
     if socket:
         headers = [
             *headers,
@@ -206,8 +206,8 @@ def status(port, headers, socket=False):
         return connection.recv(100).split()[1]
 
 
-def test_hosts_of_a_viewer_that_lets_others_in():
-    """By number or by the name of the machine; another name may have been made to point here."""
+def test_hosts_of_a_viewer_that_is_open_to_other_machines():
+    """IP addresses and the name of the machine are accepted; another name may have been rebound to it."""
     name = socket.gethostname()
     for place in ("192.0.2.7:8080", "[2001:db8::1]:8080", f"{name}:8080", "localhost:8080"):
         assert is_allowed([place], [], "0.0.0.0", 8080)
@@ -233,10 +233,10 @@ def other_addresses() -> set[str]:
     return found - {"127.0.0.1"}
 
 
-def test_gains_of_a_law_with_its_own_constructor_can_be_moved():
+def test_gains_of_a_law_with_its_own_constructor_can_be_set():
     example = br.gallery.load("sliding-pendulum-blended")
     session = Session(example.system, example.q, example.v, example.t_end, dict(example.settings))
-    session.turn(session.knobs() | {"controller controller kp": 77.0})
+    session.set_parameters(session.parameters() | {"controller controller kp": 77.0})
     moved, law = session.settings["controller"].controller, example.settings["controller"].controller
     assert float(moved.kp) == 77.0
     assert float(moved.kd) == float(law.kd)

@@ -1,4 +1,4 @@
-"""`bricard …`: from a mechanism to a picture, without writing a program."""
+"""The command `bricard`: simulate and inspect mechanisms from a shell."""
 
 import sys
 
@@ -7,4 +7,4 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name not in ("typer", "rich"):
         raise
-    sys.exit(f"bricard: the command line needs {missing.name}, which is not installed.\npip install 'bricard[cli]'")
+    sys.exit(f"bricard: the command line needs {missing.name}, which is not installed.\nRun pip install 'bricard[cli]'")

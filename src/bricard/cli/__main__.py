@@ -1,4 +1,4 @@
-"""`python -m bricard.cli`, where scripts are not on the path."""
+"""`python -m bricard.cli`, for use when the `bricard` script is not on the path."""
 
 from bricard.cli import main
 

@@ -1,4 +1,4 @@
-"""The application that commands register with, the arguments they share, and how JAX is started."""
+"""The Typer application, the arguments that its commands share, and the set-up of JAX."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Set = Annotated[
         "--set",
         "-s",
         metavar="NAME=VALUE",
-        help="Change a parameter; may be repeated.",
+        help="Set a parameter of the model; may be repeated.",
         show_default=False,
         autocompletion=complete_assignment,
     ),
@@ -43,31 +43,35 @@ Set = Annotated[
 Coordinates = Annotated[
     str | None,
     typer.Option(
-        help="Of a mechanism: relative, absolute or natural.", show_default=False, autocompletion=complete_coordinates
+        help="Coordinates of a mechanism: relative, absolute or natural.",
+        show_default=False,
+        autocompletion=complete_coordinates,
     ),
 ]
 Method = Annotated[
     str | None,
     typer.Option(
-        help="Route to the acceleration, such as projection.", show_default=False, autocompletion=complete_method
+        help="Route that computes the accelerations, such as projection.",
+        show_default=False,
+        autocompletion=complete_method,
     ),
 ]
-Duration = Annotated[float | None, typer.Option("--t-end", help="Duration (s).", show_default=False)]
-Tolerance = Annotated[float | None, typer.Option(help="Relative tolerance of the steps.", show_default=False)]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Duration = Annotated[float | None, typer.Option("--t-end", help="End time (s).", show_default=False)]
+Tolerance = Annotated[float | None, typer.Option(help="Relative tolerance of the integration.", show_default=False)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if the command fails.")]
 
 
 def main() -> None:
     """Entry point of the `bricard` command."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal shows what it can
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal replaces other characters
             stream.reconfigure(errors="replace")
     try:
         app(prog_name="bricard")
     finally:
         try:
             sys.stdout.flush()
-        except (OSError, AttributeError):  # `bricard list | head -1`: whoever reads has seen enough
+        except (OSError, AttributeError):  # closed pipe, as in `bricard list | head -1`
             with suppress(OSError, AttributeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -84,18 +88,18 @@ def _options(
 
 
 def start() -> None:
-    """Import bricard, set up so that compiled programs are kept from one command to the next."""
-    # Checks inside compiled programs are host callbacks, and programs with callbacks cannot be kept: failed checks
-    # give NaN instead, which ends a run with a message.
+    """Import bricard with a persistent cache of compiled programs."""
+    # Checks inside compiled programs are host callbacks, and JAX does not cache programs with callbacks. Failed checks
+    # yield NaN instead, which ends a run with a message.
     os.environ.setdefault("EQX_ON_ERROR", "nan")
-    gc.set_threshold(100_000)  # tracing leaves much behind, and looking through it again and again takes time
+    gc.set_threshold(100_000)  # tracing creates many objects; frequent collections would be slow
     import jax
 
     import bricard  # noqa: F401 (sets up JAX)
 
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bricard" / "jax"
-        with suppress(OSError):  # where there is no place for it, it works without
+        with suppress(OSError):  # an unwritable directory only disables the cache
             cache.mkdir(parents=True, exist_ok=True)
             jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

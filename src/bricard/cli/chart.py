@@ -1,4 +1,4 @@
-"""`bricard chart`: where in a plane of two parameters is the controlled mechanism stable?"""
+"""`bricard chart`: the stable region of a controlled mechanism in a plane of two parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OUTPUTS = (".png", ".pdf", ".svg", ".nc")
 Axis = Annotated[
-    str, typer.Option(metavar="NAME=FROM:TO", help="A parameter of the controller or the system, and its range.")
+    str, typer.Option(metavar="NAME=FROM:TO", help="Parameter of the controller or the system, and its range.")
 ]
 
 
@@ -26,23 +26,23 @@ def chart(
     model: Model,
     x: Axis = "kp=0:300",
     y: Axis = "kd=0:40",
-    points: Annotated[int, typer.Option(help="Points along each axis.", min=2, max=2000)] = 100,
+    points: Annotated[int, typer.Option(help="Number of points along each axis.", min=2, max=2000)] = 100,
     set: Set = None,
     q: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="The equilibrium; by default the model's start.", show_default=False),
+        typer.Option(metavar="A,B,…", help="Equilibrium; by default the initial configuration.", show_default=False),
     ] = None,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help=f"Where to write the chart: {', '.join(OUTPUTS)}."),
+        typer.Option("--output", "-o", help=f"File for the chart: {', '.join(OUTPUTS)}."),
     ] = Path("chart.png"),
     debug: Debug = False,
 ) -> None:
-    """Draw where gains (or any two parameters) make a controlled mechanism stable; MODEL is one with a controller."""
+    """Draw the stable region of a model with a controller, over two gains or other parameters."""
     with errors_in_two_lines(debug):
         if output.suffix.lower() not in OUTPUTS:
             raise Usage(f"--output {output}: the name has to end in one of {', '.join(OUTPUTS)}")
-        changes, place = assignments(set), numbers("q", q)
+        changes, equilibrium = assignments(set), numbers("q", q)
         start()
         from bricard.files import check_writable
         from bricard.stability import chart as compute
@@ -50,15 +50,16 @@ def chart(
         check_writable(output)
         grids = dict(_axis(text, points) for text in (x, y))
         if len(grids) < 2:
-            raise Usage(f"--x {x} and --y {y}: two different parameters are needed")
+            raise Usage(f"--x {x} and --y {y}: expected two different parameters")
         example = load_model(model, changes)
         controller = example.settings.get("controller")
         if controller is None:
-            raise Usage(f"{model} has no controller to chart; `bricard list` names scenarios that have one")
-        at = example.q if place is None else place
+            advice = "Choose a scenario with a controller from `bricard list`."
+            raise Usage(f"{model}: this model has no controller", advice)
+        at = example.q if equilibrium is None else equilibrium
         found = in_background(
             lambda: compute(example.system, at, {model: controller}, progress=False, **grids),
-            f"{points * points} points",
+            f"computing {points * points} points",
         )
         show(Text(str(found)))
         found.save(output)
@@ -73,7 +74,7 @@ def _axis(text: str, points: int) -> tuple[str, np.ndarray]:
     try:
         ends = float(low), float(high)
     except ValueError:
-        raise Usage(f"{text!r}: write NAME=FROM:TO, such as kp=0:300") from None
+        raise Usage(f"{text!r}: expected NAME=FROM:TO, such as kp=0:300") from None
     if not name or not np.all(np.isfinite(ends)) or ends[0] >= ends[1]:
-        raise Usage(f"{text!r}: a range goes from a smaller to a larger number")
+        raise Usage(f"{text!r}: expected a name and a range from a smaller to a larger finite number")
     return name, np.linspace(*ends, points)

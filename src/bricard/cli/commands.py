@@ -1,4 +1,4 @@
-"""All commands, each in a file of its own; JAX takes a second to import, so none imports it before it needs it."""
+"""All commands, one per file; each imports JAX only when it needs it, since that takes a second."""
 
 from bricard.cli import bench as bench
 from bricard.cli import chart as chart
@@ -9,7 +9,7 @@ from bricard.cli import view as view
 from bricard.cli.app import app as app
 from bricard.cli.app import main as main
 
-# In `--help`: what there is, what it does, what to do with it.
+# Order of the commands in `--help`.
 ORDER = ("list", "info", "run", "chart", "compare", "view", "bench")
 
 app.registered_commands.sort(key=lambda c: ORDER.index(c.name or getattr(c.callback, "__name__", "")))

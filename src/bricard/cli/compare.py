@@ -1,4 +1,4 @@
-"""`bricard compare`: all routes and kinds of coordinates on one motion, in one table."""
+"""`bricard compare`: a table of all routes and kinds of coordinates on one motion."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def compare(
     rtol: Tolerance = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Only these routes; may be repeated.", show_default=False, autocompletion=complete_method),
+        typer.Option(help="Run only this route; may be repeated.", show_default=False, autocompletion=complete_method),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--every", help="Every route in every kind of coordinates, not only the default route.")
+        bool, typer.Option("--every", help="Run all routes in other coordinates too, not only the default route.")
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Run a mechanism by all routes (and kinds of coordinates), and compare speed, accuracy and drift."""
+    """Simulate a mechanism by all routes and in all kinds of coordinates, and compare speed, accuracy and drift."""
     with errors_in_two_lines(debug):
         changes = assignments(set)
         start()
@@ -48,15 +48,15 @@ def compare(
         routes = {name: route(name) for name in method or ROUTES}
         cases = list(_cases(example, tuple(routes), every))
         outcomes = _measured(example, settings, routes, cases)
-        _tell(example, settings, outcomes)
+        _show_comparison(example, settings, outcomes)
     if all(o.failure for o in outcomes):
         raise typer.Exit(FAILED)
 
 
 def _cases(example: Example, routes: tuple[str, ...], every: bool) -> Iterator[tuple[str, str | None]]:
-    """Routes in the coordinates of the model, then the other kinds of coordinates by the default route (or by all)."""
+    """All routes in the coordinates of the model, then the first route (or all) in the other kinds of coordinates."""
     own = kind_of(example.system)
-    order = sorted(routes, key=lambda name: name != "proximal")  # the default first
+    order = sorted(routes, key=lambda name: name != "proximal")  # the default route first
     yield from ((name, own) for name in order)
     others = [kind for kind in COORDINATES if own is not None and kind != own]
     yield from ((name, kind) for kind in others for name in (order if every else order[:1]))
@@ -65,7 +65,7 @@ def _cases(example: Example, routes: tuple[str, ...], every: bool) -> Iterator[t
 def _measured(
     example: Example, settings: dict[str, Any], routes: dict[str, Any], cases: list[tuple[str, str | None]]
 ) -> list[Outcome]:
-    from bricard.report.comparison import judged, measure, reference_places
+    from bricard.report.comparison import measure, reference_positions, with_error
 
     found = []
     with progress_bar(len(cases) + 1) as advance:
@@ -77,19 +77,19 @@ def _measured(
                 return measure(type(routes[name]).__name__, kind or "", there.system, own)
 
             found.append(in_background(one, advance(" ".join(filter(None, [name, kind])))))
-        # Last, so that the default route is not compiled before its own time is taken.
-        reference = in_background(lambda: reference_places(example.system, settings), advance("a tight reference"))
-    return [judged(outcome, places, reference) for outcome, places in found]
+        # Last, so that the first run of the default route is measured with compilation.
+        reference = in_background(lambda: reference_positions(example.system, settings), advance("reference run"))
+    return [with_error(outcome, positions, reference) for outcome, positions in found]
 
 
-def _tell(example: Example, settings: dict[str, Any], outcomes: list[Outcome]) -> None:
+def _show_comparison(example: Example, settings: dict[str, Any], outcomes: list[Outcome]) -> None:
     show(Text(example.title or type(example.system).__name__, style="bold"))
     kinds = len({o.coordinates for o in outcomes}) > 1
     table = Table(box=None, pad_edge=False, header_style="cyan")
     table.add_column("route", no_wrap=True)
     if kinds:
         table.add_column("coordinates")
-    for heading in ("first (s)", "again (s)", "steps", "off by", "energy drift (J)", "constraint error"):
+    for heading in ("first run (s)", "second run (s)", "steps", "deviation", "energy drift (J)", "constraint error"):
         table.add_column(heading, justify="right", no_wrap=True)
     for o in outcomes:
         label = [o.route, o.coordinates] if kinds else [o.route]
@@ -105,8 +105,8 @@ def _tell(example: Example, settings: dict[str, Any], outcomes: list[Outcome]) -
     span = f"{float(settings['t_end']):g} s"
     show(
         Text(
-            f"Motion over {span}. First: with compilation, if it is not cached; again: without. Off by: largest "
-            "distance of a drawn point (m; without a drawing, of a coordinate) from a run with tolerances of 1e-12.",
+            f"Simulated {span}. The first run includes compilation, unless it is cached. Deviation: largest distance "
+            "of a drawn point (m; without a drawing, of a coordinate) from a run with tolerances of 1e-12.",
             style="dim",
         )
     )

@@ -1,4 +1,4 @@
-"""What a shell completes. Nothing is imported for it: a shell that waits for JAX would be no help."""
+"""Shell completion. It must not import JAX, which would delay every completion by a second."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ROUTES = (
     "proximal",
     "quasi-velocity",
 )
-"""Names of the routes as they are typed; a test compares them with what there is."""
+"""Names of the routes on the command line; a test compares them with the classes in `bricard.equations`."""
 
 COORDINATES = ("relative", "absolute", "natural")
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Names of the gallery, and files that may hold a model."""
+    """Names in the gallery, directories, and files that may contain a model."""
     folder, _, start = incomplete.rpartition("/")
-    place = Path(folder or ("/" if incomplete.startswith("/") else "."))
-    found = sorted(place.iterdir()) if place.is_dir() else []
+    directory = Path(folder or ("/" if incomplete.startswith("/") else "."))
+    found = sorted(directory.iterdir()) if directory.is_dir() else []
     kinds = (".py", ".xml", ".urdf", ".mjcf")
     files = [p for p in found if p.name.startswith(start) and (p.suffix.lower() in kinds or p.is_dir())]
     shown = [f"{folder}/{p.name}" if incomplete.count("/") else p.name for p in files if not p.name.startswith(".")]
@@ -38,9 +38,9 @@ def complete_model(incomplete: str) -> list[str]:
 
 
 def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
-    """`name=` for each parameter of the model on the line."""
-    # An option that still lacks its value stops click from reading the line: look at the words of the shell too. The
-    # first one is the command itself, which is also the name of a linkage.
+    """`name=` for each parameter of the model on the command line."""
+    # click stops parsing at an option without a value, so the words of the shell are searched too. The first word is
+    # the command `bricard` itself, which is also the name of an example.
     typed = " ".join(os.environ.get(n, "") for n in ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")).split()[1:]
     known = gallery_names()
     model = next((w for w in (str(ctx.params.get("model")), *typed) if w in known), "")

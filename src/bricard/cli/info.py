@@ -1,4 +1,4 @@
-"""`bricard list` and `bricard info`: what there is, and what it is."""
+"""`bricard list` and `bricard info`: the gallery, and the description of one model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @app.command("list")
 def list_models(debug: Debug = False) -> None:
-    """Show the mechanisms that come with bricard."""
+    """List the mechanisms that come with bricard."""
     with errors_in_two_lines(debug):
         names = gallery_names()
         width = max(map(len, names)) + 2
@@ -36,7 +36,7 @@ def _built_title(name: str) -> str:
 
 @app.command()
 def info(model: Model, set: Set = None, coordinates: Coordinates = None, debug: Debug = False) -> None:
-    """Say what a mechanism is: bodies, joints, coordinates, constraints, parameters, mobility, a picture."""
+    """Describe a mechanism: bodies, joints, coordinates, constraints, parameters, mobility, and a drawing."""
     with errors_in_two_lines(debug):
         start()
         from bricard.equations import mobility
@@ -62,16 +62,16 @@ def info(model: Model, set: Set = None, coordinates: Coordinates = None, debug: 
         if not is_mechanism:
             show_row("parameters", ", ".join(f"{k} = {v}" for k, v in parameters(system).items()) or "none")
         show_row("duration", f"{example.t_end:g} s")
-        show_row("mobility", f"{in_background(lambda: mobility(system, example.q), 'looking at the constraints')}")
+        show_row("mobility", f"{in_background(lambda: mobility(system, example.q), 'analysing the constraints')}")
 
 
 def _show_parts(model: MechanismModel) -> None:
-    """Bodies with their masses, joints with what they connect, springs."""
+    """Print bodies with masses, joints with the bodies they connect, and the number of springs."""
     bodies = tuple(f"{name} ({float(mass):.4g} kg)" for name, mass in zip(model.names, model.mass, strict=True))
     show_row("bodies", counted(bodies))
-    places, frames = (*model.names, "ground"), model.frames
+    names, frames = (*model.names, "ground"), model.frames
     joints = [
-        f"{name} {kind} ({places[a]} – {places[b]})"
+        f"{name} {kind} ({names[a]} – {names[b]})"
         for name, kind, a, b in zip(frames.names, frames.kinds, frames.parent, frames.child, strict=True)
     ]
     show_row("joints", counted((*joints, *(f"{n} rolling" for n in model.rolling.names))))

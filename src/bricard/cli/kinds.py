@@ -1,4 +1,4 @@
-"""The same mechanism and start in another kind of coordinates."""
+"""Conversion of a mechanism and its initial state to another kind of coordinates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def kind_of(system: System) -> str | None:
-    """The kind of coordinates of a mechanism; None for a system of one's own."""
+    """Kind of coordinates of a mechanism; None for any other system."""
     from bricard.mechanism.absolute import Absolute
     from bricard.mechanism.natural import Natural
     from bricard.mechanism.relative import Relative
@@ -25,7 +25,7 @@ def kind_of(system: System) -> str | None:
 
 
 def in_coordinates(example: Example, kind: str | None) -> Example:
-    """`example` in that kind of coordinates, with the same start and settings; None leaves it as it is."""
+    """The example in coordinates of the given kind, with the same initial state; unchanged if `kind` is None."""
     import numpy as np
 
     from bricard.mechanism.absolute import absolute
@@ -37,19 +37,19 @@ def in_coordinates(example: Example, kind: str | None) -> Example:
         return example
     if kind not in COORDINATES:
         near = difflib.get_close_matches(kind, COORDINATES, n=1)
-        advice = f"Did you mean {near[0]}?" if near else f"There are {', '.join(COORDINATES)}."
-        raise Usage(f"--coordinates {kind}: there is no such kind", advice)
+        advice = f"Did you mean {near[0]}?" if near else f"Choose one of {', '.join(COORDINATES)}."
+        raise Usage(f"--coordinates {kind}: unknown kind of coordinates", advice)
     system = example.system
     if not isinstance(system, MechanismSystem):
         raise Usage(
             f"--coordinates {kind}: {type(system).__name__} is not a mechanism of bodies and joints",
-            "A system that is given by its energies has the coordinates it was written in.",
+            "A system defined by its energies cannot be converted to other coordinates.",
         )
     if kind_of(system) == kind:
         return example
     model = system.model
-    made = {"relative": relative, "absolute": absolute, "natural": natural}[kind](model)
+    converted = {"relative": relative, "absolute": absolute, "natural": natural}[kind](model)
     q, v = system.vector(example.q, "q"), system.vector(example.v, "v")
-    there = made.coordinates_of(system.place(q))
-    rates = made.velocities_of(there, system.twists(q, v))
-    return dataclasses.replace(example, system=made, q=np.asarray(there), v=np.asarray(rates))
+    new_q = converted.coordinates_of(system.place(q))
+    new_v = converted.velocities_of(new_q, system.twists(q, v))
+    return dataclasses.replace(example, system=converted, q=np.asarray(new_q), v=np.asarray(new_v))

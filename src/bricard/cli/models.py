@@ -1,4 +1,4 @@
-"""What the arguments of the command mean: which model, which parameters, which route."""
+"""Interpretation of the arguments of a command: models, parameters and routes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def assignments(given: list[str] | None) -> dict[str, Any]:
-    """`name=value` pairs as a dictionary."""
+    """Dictionary of the `name=value` pairs given with --set."""
     values = {}
     for text in given or []:
         name, equals, value = text.partition("=")
@@ -33,22 +33,22 @@ def _value(text: str, value: str) -> Any:
         shown = value if len(value) <= 60 else f"{value[:60]}…"
         name = text.partition("=")[0]
         raise Usage(
-            f"--set {name}={shown}: {shown!r} is not a number", "Lists are written as [1, 2], words in quotes."
+            f"--set {name}={shown}: {shown!r} is not a number", "Write lists as [1, 2] and text in quotes."
         ) from None
 
 
 def numbers(name: str, text: str | None) -> list[float] | None:
-    """Numbers with commas between them."""
+    """Numbers separated by commas."""
     if text is None:
         return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise Usage(f"--{name} {text}: expected numbers with commas between them, as in --{name}=0.3,-0.6") from None
+        raise Usage(f"--{name} {text}: expected numbers separated by commas, as in --{name}=0.3,-0.6") from None
 
 
 def route(name: str) -> Any:
-    """The route to the acceleration called `name`, however it is spelt."""
+    """The route called `name`, in lower or upper case, with or without hyphens."""
     import difflib
 
     import bricard.equations as equations
@@ -63,17 +63,17 @@ def route(name: str) -> Any:
         return routes[plain]()
     near = difflib.get_close_matches(plain, routes, n=1)
     shown = ", ".join(sorted(kind.__name__ for kind in routes.values()))
-    advice = f"Did you mean {routes[near[0]].__name__}?" if near else f"There are {shown}."
-    raise Usage(f"--method {name}: there is no such route", advice)
+    advice = f"Did you mean {routes[near[0]].__name__}?" if near else f"Choose one of {shown}."
+    raise Usage(f"--method {name}: unknown route", advice)
 
 
 def load_model(model: str, assignments: dict[str, Any]) -> Example:
-    """A gallery entry, what a Python file holds, or the mechanism in an MJCF or URDF file."""
+    """The model with that name in the gallery, in a Python file (`file.py:object`), or in an MJCF or URDF file."""
     from bricard import gallery
     from bricard.errors import BricardError
 
     path, colon, name = model.rpartition(":")
-    if not colon or len(path) == 1:  # `C:\model.py` has a colon too
+    if not colon or len(path) == 1:  # the colon in `C:\model.py` separates no object
         path, name = model, ""
     try:
         if Path(model).suffix.lower() in (".xml", ".urdf", ".mjcf"):
@@ -84,7 +84,7 @@ def load_model(model: str, assignments: dict[str, Any]) -> Example:
     except (BricardError, Usage):
         raise
     except Exception as error:
-        raise Usage(f"{model}: {type(error).__name__}: {error}", "--debug shows where.") from error
+        raise Usage(f"{model}: {type(error).__name__}: {error}", "Use --debug to see the traceback.") from error
 
 
 def _from_description(path: Path, assignments: dict[str, Any]) -> Example:
@@ -102,7 +102,7 @@ def _from_description(path: Path, assignments: dict[str, Any]) -> Example:
 
 
 def _from_file(path: Path, name: str, assignments: dict[str, Any]) -> Example:
-    """The system or example called `name` in a Python file; running the file is what was asked for."""
+    """The system or example called `name` in a Python file, which is executed."""
     import importlib.util
 
     from bricard.gallery import Example
@@ -117,25 +117,25 @@ def _from_file(path: Path, name: str, assignments: dict[str, Any]) -> Example:
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.parent.resolve()))
     spec.loader.exec_module(module)
-    own = {
+    models = {
         n: value
         for n, value in vars(module).items()
         if isinstance(value, (System, Example))
         or (isinstance(value, type) and issubclass(value, System) and value.__module__ == module.__name__)
     }
-    there = f"There {'is' if len(own) == 1 else 'are'} {', '.join(own) or 'no system in it'}."
+    contents = f"The file contains {', '.join(models) or 'no model'}."
     if not name:
-        if len(own) != 1:
-            raise Usage(f"{path}: say which object, as in {path.name}:object", there)
-        (name,) = own
+        if len(models) != 1:
+            raise Usage(f"{path}: name the object to use, as in {path.name}:object", contents)
+        (name,) = models
     found = vars(module).get(name)
     if found is None:
-        raise Usage(f"{path}: there is no {name!r} in it", there)
+        raise Usage(f"{path}: no object called {name!r}", contents)
     return _as_example(found, name, assignments)
 
 
 def _as_example(found: Any, name: str, assignments: dict[str, Any]) -> Example:
-    """An example of a system, of a class of systems, or of a function that makes one of them."""
+    """An `Example` from an example, a system, or a class or function that returns one of them."""
     import dataclasses
     import inspect
 
@@ -152,7 +152,7 @@ def _as_example(found: Any, name: str, assignments: dict[str, Any]) -> Example:
         title = (inspect.getdoc(type(found)) or "").splitlines()[:1] if type(found).__doc__ else []
         found = Example(found, "".join(title), "", q=np.zeros(found.nq), v=np.zeros(found.nv), t_end=10.0)
     if not isinstance(found, Example):
-        raise Usage(f"{name}: neither a System nor an Example, but {type(found).__name__}")
+        raise Usage(f"{name}: expected a System or an Example, got {type(found).__name__}")
     _check_known(name, assignments, [f.name for f in dataclasses.fields(found.system)])
     return dataclasses.replace(found, system=dataclasses.replace(found.system, **assignments)) if assignments else found
 

@@ -1,4 +1,4 @@
-"""A drawing in the terminal, in Braille dots."""
+"""Drawings in the terminal, made of Braille characters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from bricard.system import System
 
 WIDTH, HEIGHT = 56, 14
-"""Characters; each has two by four dots."""
+"""Size in characters, each of which has 2 × 4 dots."""
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bit of each dot of a Braille character, by row and column."""
+"""Bit of each dot of a Braille character, by row and column."""
 
 
 def picture(system: System, q: Any) -> list[str]:
-    """The drawing at configuration `q`, as lines of text; none without a drawing or where Braille cannot be shown."""
+    """The drawing at configuration `q` as lines of text; empty without a drawing or if the terminal lacks Braille."""
     import numpy as np
 
     from bricard.report.scene import drawings
@@ -33,12 +33,12 @@ def picture(system: System, q: Any) -> list[str]:
 
 
 def flattened(points: np.ndarray) -> np.ndarray:
-    """Points (n, 2) of a picture: the plane face on, space from a corner above."""
+    """Points projected to the picture plane, shape (n, 2); spatial points are seen from a corner above."""
     import numpy as np
 
     if points.shape[1] == 2:
         return points
-    yaw, pitch = -0.9, 0.42  # as on the page
+    yaw, pitch = -0.9, 0.42  # as on the HTML page
     right = np.cos(yaw) * points[:, 0] + np.sin(yaw) * points[:, 1]
     away = -np.sin(yaw) * points[:, 0] + np.cos(yaw) * points[:, 1]
     return np.stack([right, np.cos(pitch) * points[:, 2] + np.sin(pitch) * away], axis=1)
@@ -47,23 +47,23 @@ def flattened(points: np.ndarray) -> np.ndarray:
 def _raster(lines: list[np.ndarray]) -> list[str]:
     import numpy as np
 
-    every = np.concatenate(lines)
-    if not np.all(np.isfinite(every)):
+    vertices = np.concatenate(lines)
+    if not np.all(np.isfinite(vertices)):
         return []
-    low, size = every.min(axis=0), np.ptp(every, axis=0)
+    low, size = vertices.min(axis=0), np.ptp(vertices, axis=0)
     unit = min((2 * WIDTH - 1) / max(size[0], 1e-9), (4 * HEIGHT - 1) / max(size[1], 1e-9))
     columns, rows = int(size[0] * unit) // 2 + 1, int(size[1] * unit) // 4 + 1
     cells = np.zeros((rows, columns), dtype=int)
     for points in lines:
-        dots = np.concatenate([_along(a, b, unit) for a, b in itertools.pairwise(points)] or [points])
+        dots = np.concatenate([_segment(a, b, unit) for a, b in itertools.pairwise(points)] or [points])
         x, y = np.floor((dots - low) * unit + 1e-9).astype(int).T
         y = int(size[1] * unit) - y
         np.bitwise_or.at(cells, (y // 4, x // 2), np.array(DOTS)[y % 4, x % 2])
     return ["  " + "".join(chr(0x2800 + c) for c in row).rstrip("\u2800") for row in cells]
 
 
-def _along(a: np.ndarray, b: np.ndarray, unit: float) -> np.ndarray:
-    """Points from `a` to `b`, at most a dot apart."""
+def _segment(a: np.ndarray, b: np.ndarray, unit: float) -> np.ndarray:
+    """Points on the segment from `a` to `b`, at most one dot apart."""
     import numpy as np
 
     count = int(np.max(np.abs(b - a)) * unit) + 2

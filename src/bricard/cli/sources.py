@@ -1,4 +1,4 @@
-"""What the gallery holds, read from its source: importing all of it takes many seconds, a shell waits for none."""
+"""Names, parameters and titles of the gallery, parsed from its source, since importing it takes many seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GALLERY = Path(__file__).parents[1] / "gallery"
 
 @functools.cache
 def gallery_names() -> dict[str, str]:
-    """Each example with the place of its builder, as "module:function"."""
+    """Location of the builder of each example, as "module:function", by name."""
     found = {}
     for node in _parsed("__init__").body:
         names = {t.id for t in node.targets if isinstance(t, ast.Name)} if isinstance(node, ast.Assign) else set()
@@ -21,13 +21,13 @@ def gallery_names() -> dict[str, str]:
 
 
 def gallery_parameters(name: str) -> list[str]:
-    """Parameters of an example; none of one that is not known."""
+    """Parameters of an example; empty for an unknown name."""
     builder = _builder(name)
     return [a.arg for a in (*builder.args.args, *builder.args.kwonlyargs)] if builder else []
 
 
 def gallery_title(name: str) -> str | None:
-    """The title of an example, if it is written down as it is and not made when it is built."""
+    """Title of an example; None if it is not a literal in the source."""
     for node in ast.walk(_builder(name) or ast.Module([], [])):
         if isinstance(node, ast.keyword) and node.arg == "title":
             return str(node.value.value) if isinstance(node.value, ast.Constant) else None

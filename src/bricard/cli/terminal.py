@@ -1,4 +1,4 @@
-"""What the command shows on a terminal, and how it fails: in two lines."""
+"""Output to the terminal, progress, and error messages of two lines."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from rich.text import Text
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
-"""How long (s) the command waits for work that was asked to end."""
+STOP_TIMEOUT = 5.0
+"""Time that the command waits for interrupted work to end (s)."""
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes: a run that did not reach its end, arguments that cannot be right, Ctrl-C."""
+"""Exit codes: a run that did not reach its end, invalid arguments, Ctrl-C."""
 
 
 class Usage(Exception):
-    """Arguments that cannot be right: what is wrong, and what to do."""
+    """Invalid arguments of a command; `advice` says what to do."""
 
-    def __init__(self, problem: str, advice: str = "`bricard COMMAND --help` explains the options."):
+    def __init__(self, problem: str, advice: str = "See `bricard COMMAND --help` for the options."):
         self.advice = advice
         super().__init__(problem)
 
 
 def show(*parts: Text | str) -> None:
     """Print a line."""
-    # Lines are left whole where the output is read by another program.
+    # Lines are wrapped only on a terminal, not for other programs.
     line = Text.assemble(*(p if isinstance(p, Text) else Text(p) for p in parts))
     Console(highlight=False).print(line, soft_wrap=not sys.stdout.isatty())
 
@@ -46,13 +46,13 @@ def show_row(label: str, value: str) -> None:
 
 
 def counted(names: tuple[str, ...], most: int = 12) -> str:
-    """How many names there are, and the first of them."""
+    """Number of names, and the first of them."""
     shown = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     return f"{len(names)}: {shown}" if names else "none"
 
 
 def show_table(table: Table) -> None:
-    """Print a table; in full width where the output is read by another program."""
+    """Print a table; in full width if the output is not a terminal."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, 400)
@@ -61,7 +61,7 @@ def show_table(table: Table) -> None:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[str], str]]:
-    """Count `total` pieces of work; yields a function that turns the name of the next one into a bar."""
+    """Yield a function that takes the name of the next of `total` tasks and returns a progress bar as text."""
     done = -1
 
     def advance(name: str) -> str:
@@ -73,7 +73,7 @@ def progress_bar(total: int) -> Iterator[Callable[[str], str]]:
 
 
 def complain(problem: str, advice: str) -> None:
-    """Print what is wrong and what to do, to standard error."""
+    """Print a problem and what to do about it to standard error."""
     console = Console(stderr=True, highlight=False)
     console.print(Text.assemble(("error: ", "bold red"), problem), soft_wrap=True)
     console.print(Text(advice), soft_wrap=True)
@@ -82,44 +82,45 @@ def complain(problem: str, advice: str) -> None:
 def in_background(
     work: Callable[[], T], stage: str | Callable[[], str], on_interrupt: Callable[[], bool] | None = None
 ) -> T:
-    """Do the work in a thread, and show what goes on: compiled code in the main thread would not hear Ctrl-C.
+    """Run `work` in a thread and return its result, while the terminal shows `stage` and the elapsed time.
 
-    `on_interrupt` asks the work to end early and says whether it will; if not, or at a second Ctrl-C, the command ends.
+    A thread is needed because compiled code in the main thread would block Ctrl-C. At Ctrl-C, `on_interrupt` asks the
+    work to stop early and returns True if it will; otherwise, or at a second Ctrl-C, the command exits.
     """
     outcome: list[Any] = []
 
-    def keep() -> None:
+    def call() -> None:
         try:
             outcome.append((work(), None))
         except BaseException as error:
             outcome.append((None, error))
         finished.set()
 
-    finished = threading.Event()  # an interrupted `Thread.join` would take the thread for dead
-    usual = threading.stack_size(64 * 1024 * 1024)  # the compiler recurses deeply; some systems give threads little
-    thread = threading.Thread(target=keep, daemon=True)
-    began = time.monotonic()
+    finished = threading.Event()  # after an interrupted `Thread.join` the thread would count as dead
+    default_size = threading.stack_size(64 * 1024 * 1024)  # the compiler recurses deeply
+    thread = threading.Thread(target=call, daemon=True)
+    start = time.monotonic()
     try:
         with Console(stderr=True).status("") as status:
             thread.start()
-            threading.stack_size(usual)
+            threading.stack_size(default_size)
 
-            def watch(until: float = math.inf) -> None:
+            def wait(until: float = math.inf) -> None:
                 while not finished.is_set() and time.monotonic() < until:
                     finished.wait(0.1)
                     doing = stage if isinstance(stage, str) else stage()
-                    status.update(Text(f"{doing} · {time.monotonic() - began:.0f} s"))
+                    status.update(Text(f"{doing} · {time.monotonic() - start:.0f} s"))
 
             try:
-                watch()
+                wait()
             except KeyboardInterrupt:
                 if on_interrupt is None or not on_interrupt():
                     raise
-                watch(time.monotonic() + PATIENCE)
+                wait(time.monotonic() + STOP_TIMEOUT)
                 if not finished.is_set():
                     raise
     except KeyboardInterrupt:
-        # Not by way of Python's own end: it would wait for the thread, or pull the ground from under it.
+        # A normal exit of Python would wait for the thread, or destroy the interpreter while the thread runs.
         complain("interrupted", "Nothing was written.")
         sys.stdout.flush()
         sys.stderr.flush()
@@ -132,7 +133,7 @@ def in_background(
 
 @contextmanager
 def errors_in_two_lines(debug: bool) -> Iterator[None]:
-    """What went wrong and what to do about it, instead of a traceback."""
+    """Context in which an exception is printed in two lines, problem and advice, instead of a traceback."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -153,8 +154,9 @@ def _fail(error: Exception) -> NoReturn:
     from bricard.errors import BricardError, ModelError
 
     problem, *more = str(error).splitlines() or [""]
-    usual = "`bricard --help` explains the commands." if isinstance(error, ModelError) else "--debug shows where."
-    advice = "; ".join(line.strip(" -") for line in more) or usual
+    see_help, see_traceback = "See `bricard --help` for the commands.", "Use --debug to see the traceback."
+    default = see_help if isinstance(error, ModelError) else see_traceback
+    advice = "; ".join(line.strip(" -") for line in more) or default
     if not isinstance(error, BricardError):
         problem = f"{type(error).__name__}: {problem}"
     complain(problem, advice)

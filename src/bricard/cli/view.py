@@ -1,4 +1,4 @@
-"""`bricard view`: play with a mechanism in the browser."""
+"""`bricard view`: interactive simulation in the browser."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def view(
     t_end: Duration = None,
     coordinates: Coordinates = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but the default lets other machines in.")
+        str, typer.Option(help="Address to listen on; any but the default may admit other machines.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port, or the next free one after it.", min=1, max=65535)] = 8080,
+    port: Annotated[int, typer.Option(help="Port; if it is taken, the next free one.", min=1, max=65535)] = 8080,
     debug: Debug = False,
 ) -> None:
-    """Show a mechanism live in the browser: change its start and parameters, push it. Ctrl-C ends it."""
+    """Simulate a mechanism live in the browser: change its initial state and parameters, push it. Stop with Ctrl-C."""
     with errors_in_two_lines(debug):
         changes = assignments(set)
         start()
@@ -36,7 +36,7 @@ def view(
         duration = example.t_end if t_end is None else t_end
         session = Session(example.system, example.q, example.v, duration, example.settings, example.title)
         viewer = in_background(lambda: Viewer(session, host, port), "compiling and integrating")
-        show(f"{viewer.address} shows {example.title or model}. Ctrl-C ends it.")
+        show(f"Showing {example.title or model} at {viewer.address}. Press Ctrl-C to stop.")
         try:
             while True:
                 time.sleep(1.0)

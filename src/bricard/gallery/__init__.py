@@ -1,6 +1,6 @@
-"""Known systems: one file each, with its source, its parameters and a good start.
+"""Gallery of known systems, one file each, with source, parameters and initial state.
 
-`names()` lists them, `load(name, **parameters)` builds one.
+`names()` lists the examples, `load(name, **parameters)` builds one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bricard.errors import ModelError, needs_numbers
 from bricard.gallery.example import Example as Example
 from bricard.gallery.ranges import parameter_problems
 
-# Name -> the function that builds the example, in a module of this package; modules are imported when asked for.
+# Example name -> "module:function" that builds it. Modules are imported by `load`, to keep `import bricard` fast.
 _EXAMPLES = {
     "slider-crank": "slider_crank:slider_crank",
     "n-four-bar": "n_four_bar:n_four_bar",
@@ -53,7 +53,7 @@ _EXAMPLES = {
     "four-bar-stop": "four_bar:four_bar_stop",
 }
 
-# The same systems, or small variations of them, with a controller.
+# The same systems or variants of them, with a controller.
 _SCENARIOS = {
     "slider-crank-driven": "slider_crank_driven:slider_crank_driven",
     "prr-tracking": "prr:prr_tracking",
@@ -70,16 +70,16 @@ _SCENARIOS = {
 
 
 def names(scenarios: bool = True) -> tuple[str, ...]:
-    """Names of all examples; without `scenarios`, of those that are there for their system, not for a controller."""
+    """Names of all examples; with `scenarios=False`, without those that include a controller."""
     return (*_EXAMPLES, *_SCENARIOS) if scenarios else tuple(_EXAMPLES)
 
 
 @needs_numbers
 def load(name: str, **parameters: Any) -> Example:
-    """The example called `name`, with its system's parameters changed as given."""
+    """Return the example called `name`, built with the given parameters: `load("pendulum", m=2.0)`."""
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}"
+        hint = f"did you mean {near[0]!r}?" if near else f"the examples are {', '.join(names())}"
         raise ModelError("gallery", [f"no example called {name!r}; {hint}"])
     module, function = (_EXAMPLES | _SCENARIOS)[name].split(":")
     with no_collection():

@@ -1,4 +1,4 @@
-"""Planar model of the Acroboter service robot (Bencsik, section 4.2.2): a platform on cables, natural coordinates."""
+"""Planar model of the Acroboter service robot (Bencsik, section 4.2.2): a platform on cables in natural coordinates."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _SOURCE = (
     "section 4.2.2"
 )
 HANGING = np.array([0.0, -1.0, -0.25, -1.5, 0.25, -1.5])
-"""At rest, one metre below the ceiling and half a metre above the platform (m)."""
+"""Coordinates at rest (m): the connector is 1 m below the ceiling, the platform 0.5 m below the connector."""
 
 
 class Acroboter(System):
     """A platform hangs on two cables from a connector, which hangs on a cable from a carriage at the ceiling.
 
-    Coordinates are the positions of the connector P2 and of the platform's ends P3 and P4 (m); the platform is rigid by
-    one constraint, in m². Cable tensions and a fan are inputs: four for five degrees of freedom; the connector's
-    sideways motion is left over. The carriage P1 moves on its own, as a given function of time.
+    Coordinates are the positions of the connector P2 and of the platform ends P3 and P4 (m); one constraint, in m²,
+    keeps the platform rigid. The inputs are three cable tensions and the force of a fan (N): four inputs for five
+    degrees of freedom, with the horizontal motion of the connector as internal dynamics. The position of the carriage
+    P1 is a prescribed function of time.
 
-    The mass matrix, absent from the source's text, follows from the energies. In its matrix of inputs (4.20), entry
+    The source does not print the mass matrix; here it follows from the energies. In its input matrix (4.20), entry
     (6, 3) must be `(y₂ − y₄)/l₃`, and the first column must contain P1. Its internal frequencies and the areas of its
-    largest stable regions reproduce, its optimal gains do not.
+    largest stable regions are reproduced, its optimal gains are not.
     """
 
     m_connector: float = 0.1
@@ -40,17 +41,17 @@ class Acroboter(System):
     J: float = 0.8
     """Inertia of the platform about P3 (kg m²)."""
     xi: float = 0.25
-    """Platform's centre of mass from P3 (m), towards P4."""
+    """Distance of the platform's centre of mass from P3 (m), towards P4."""
     eta: float = 0.0
-    """The same, to the left of the line from P3 to P4."""
+    """Distance of the platform's centre of mass to the left of the line from P3 to P4 (m)."""
     xi_fan: float = 0.25
-    """Fan from P3 (m), towards P4."""
+    """Distance of the fan from P3 (m), towards P4."""
     eta_fan: float = 0.05
-    """The same, to the left of the line from P3 to P4."""
+    """Distance of the fan to the left of the line from P3 to P4 (m)."""
     g: float = 9.81
     """Gravity (m/s²), along −y."""
     carriage: float = 0.0
-    """Position of the carriage at t = 0 along the ceiling (m)."""
+    """Position of the carriage along the ceiling at t = 0 (m)."""
     carriage_speed: float = 0.0
     """Velocity of the carriage (m/s)."""
 
@@ -59,31 +60,35 @@ class Acroboter(System):
     inputs = ("main cable", "cable to P3", "cable to P4", "fan")
 
     def suspension(self, t):
-        """The carriage P1 (m); a subclass may move it as it likes."""
+        """Position of the carriage P1 (m), shape (2,); subclasses may prescribe another motion."""
         x = self.carriage + self.carriage_speed * t
         return jnp.array([x, 0.0])
 
     def platform_point(self, q, xi, eta):
-        """The point of the platform at `xi` along it and `eta` to its left (m)."""
+        """Position (m) of the platform point at the distance `xi` from P3 towards P4, and `eta` to the left."""
         along = (q[4:] - q[2:4]) / self.l
         return q[2:4] + xi * along + eta * jnp.array([-along[1], along[0]])
 
     def task(self, q):
-        """The source's outputs (m): connector above the platform's middle, its middle's x and y, its `y₃ − y₄`."""
+        """Outputs that the source controls (m), shape (4,).
+
+        Height of the connector above the platform's midpoint, x and y of the midpoint, and `y₃ − y₄`.
+        """
         middle = 0.5 * (q[2:4] + q[4:])
         return jnp.stack([q[1] - middle[1], middle[0], middle[1], q[3] - q[5]])
 
     def stabilizer(self, q):
-        """The same with the connector's x for the platform's."""
+        """Outputs with stable internal dynamics: like `task`, with the x position of the connector instead."""
         return self.task(q).at[1].set(q[0])
 
     def kinetic_energy(self, q, v, t):
-        # The velocity of any point of the platform is linear in those of P3 and P4: mass, static moment and inertia
-        # about P3 are all that is left of the integral over the body.
+        # The velocity of a platform point is linear in the velocities of P3 and P4, so the integral over the body
+        # depends only on its mass, its static moment and its inertia about P3.
         start, end = v[2:4], v[4:]
-        turn = (end - start) / self.l
-        moment = self.xi * turn + self.eta * jnp.array([-turn[1], turn[0]])
-        platform = self.m_platform * (start @ start + 2.0 * start @ moment) + self.J * turn @ turn
+        direction_rate = (end - start) / self.l
+        centre_rate = self.xi * direction_rate + self.eta * jnp.array([-direction_rate[1], direction_rate[0]])
+        platform = self.m_platform * (start @ start + 2.0 * start @ centre_rate)
+        platform = platform + self.J * direction_rate @ direction_rate
         return 0.5 * (self.m_connector * v[:2] @ v[:2] + platform)
 
     def potential_energy(self, q, t):
@@ -98,13 +103,13 @@ class Acroboter(System):
         connector, left, right = q[:2], q[2:4], q[4:]
         main = _unit(self.suspension(t) - connector)
         to_left, to_right, zero = _unit(left - connector), _unit(right - connector), jnp.zeros(2)
-        _, to_coordinates = jax.vjp(lambda q: self.platform_point(q, self.xi_fan, self.eta_fan), q)
+        _, generalized_force = jax.vjp(lambda q: self.platform_point(q, self.xi_fan, self.eta_fan), q)
         return jnp.stack(
             [
                 jnp.concatenate([main, zero, zero]),
                 jnp.concatenate([to_left, -to_left, zero]),
                 jnp.concatenate([to_right, zero, -to_right]),
-                to_coordinates((right - left) / self.l)[0],
+                generalized_force((right - left) / self.l)[0],
             ],
             axis=1,
         )
@@ -126,18 +131,18 @@ class Acroboter(System):
 
 
 class PushedAcroboter(Acroboter):
-    """Somebody runs into the connector: a horizontal force for a while, of which the controller does not know."""
+    """The Acroboter with a horizontal disturbance force on the connector that its controller does not know."""
 
     push: float = 5.0
     """Force on the connector (N), along x."""
     push_begin: float = 1.0
-    """When it begins (s)."""
+    """Time at which the force begins (s)."""
     push_end: float = 1.2
-    """When it ends (s)."""
+    """Time at which the force ends (s)."""
 
     def applied_force(self, q, v, t):
-        pushed = (t >= self.push_begin) & (t < self.push_end)
-        return jnp.where(pushed, self.push, 0.0) * jnp.eye(6)[0]
+        is_pushed = (t >= self.push_begin) & (t < self.push_end)
+        return jnp.where(is_pushed, self.push, 0.0) * jnp.eye(6)[0]
 
 
 def _unit(a):
@@ -154,10 +159,10 @@ def acroboter(
     carriage: float = 0.0,
     carriage_speed: float = 0.0,
 ) -> Example:
-    """The cables carry the weight; the connector gets a push and swings between them."""
-    # Hanging at rest, one metre below the ceiling and half a metre above the platform.
-    drop = np.hypot(0.5 * l, 0.5) / 0.5
-    side = 0.5 * m_platform * g * drop
+    """Constant cable tensions carry the weight; the connector starts with 1 m/s and swings between the cables."""
+    # Equilibrium with the connector 1 m below the ceiling and 0.5 m above the platform.
+    slant = np.hypot(0.5 * l, 0.5) / 0.5  # cable length over its vertical extent
+    side_tension = 0.5 * m_platform * g * slant
     return Example(
         system=Acroboter(
             m_connector=m_connector,
@@ -176,7 +181,7 @@ def acroboter(
         q=np.array([carriage, -1.0, carriage - 0.5 * l, -1.5, carriage + 0.5 * l, -1.5]),
         v=np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
         t_end=2.0,
-        settings={"u": np.array([(m_connector + m_platform) * g, side, side, 0.0])},
+        settings={"u": np.array([(m_connector + m_platform) * g, side_tension, side_tension, 0.0])},
     )
 
 
@@ -188,17 +193,17 @@ def acroboter_push(
     delay: Delay = 1,
     push: float = 5.0,
 ) -> Example:
-    """Held in place at 100 Hz with a sample of delay, and pushed at its connector from 1.0 to 1.2 s.
+    """A controller at 100 Hz with one sample of delay holds the platform; its connector is pushed from 1.0 to 1.2 s.
 
-    The platform leaves its place by 63 mm sideways and 0.05 mm in height, and is back within half a millimetre at 4 s.
-    The source, whose platform moves on meanwhile, reports 10 mm and 3 mm, and that without blending (`kappa=1, kp=1500,
-    kd=47`) the connector swings on. Here it does not, sampling damps it: the platform moves by 0.4 mm only.
+    The platform moves by 63 mm sideways and 0.05 mm in height, and is back within 0.5 mm at 4 s. The source, in which
+    the platform is moving meanwhile, reports 10 mm and 3 mm, and a connector that keeps swinging without blending
+    (`kappa=1, kp=1500, kd=47`). Here sampling damps this swing, and the platform moves by only 0.4 mm.
     """
     model = Acroboter()
     law = Blended(model, model.task, model.stabilizer, model.task(jnp.asarray(HANGING)), kp, kd, kappa)
     return Example(
         system=PushedAcroboter(push=push),
-        title="Platform on cables, pushed while it is held: blended servo-constraints",
+        title="Platform on cables, held in place against a push: blended servo-constraints",
         source=_SOURCE,
         q=HANGING,
         v=np.zeros(6),

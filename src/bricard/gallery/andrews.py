@@ -26,19 +26,22 @@ _TEST_SET_START = (
 K1, K2, K3, K4, K5, K6, K7 = range(7)
 ALONG, ACROSS = range(2)
 TURNS = np.zeros((7, 7))
-"""Which coordinates add up to the angle of each body."""
+"""Angles of the bodies K1 … K7 as sums of coordinates: `angles = TURNS @ q`."""
 for _body, _names in enumerate(((0,), (0, 1), (2,), (3, 4), (4,), (5, 6), (6,))):
     TURNS[_body, _names] = 1.0
 ENDS, CENTRES, D = slice(0, 4), slice(4, 11), 11
-"""Which of the points in `Andrews.points` is which."""
+"""Indices into `Andrews.points`: the pin E along four chains, the centres of mass, and the first of D, F, G, H."""
 
 
 class Andrews(System):
-    """A motor at the origin O turns the crank K1; K2 joins its pin F to the point E, where K3, K4 and K6 meet.
+    """A motor at the origin O turns the crank K1; K2 connects its pin F to the pin E, where K2, K3, K4 and K6 meet.
 
-    K3 turns about B and is held to C by a spring at D; K4 and K5 lead from E by G to the ground at A, K6 and K7 by H.
-    The seven angles are those of the Test Set, with its letters for the lengths. No gravity.
-    The digits that the Test Set publishes for 0.03 s are right to 1.4e-9 only, against a quadrature with 30 digits.
+    K3 turns about B; a spring connects its point D to the ground at C. K4 and K5, joined at G, connect E to the ground
+    at A, and so do K6 and K7, joined at H. The seven angles and the letters for the lengths are those of the Test Set.
+    There is no gravity.
+
+    The solution that the Test Set publishes for t = 0.03 s has errors of up to 1.4e-9, compared with a quadrature of
+    the energy equation in 30 digits.
     """
 
     m1: float = 0.04325
@@ -88,56 +91,56 @@ class Andrews(System):
     rr: float = 7.0e-3
     """K1: crank from O to F (m)."""
     ra: float = 0.92e-3
-    """K1: centre of mass from O, towards F (m)."""
+    """K1: distance of the centre of mass from O, towards F (m)."""
     d: float = 28.0e-3
-    """K2: from F to E (m)."""
+    """K2: distance from F to E (m)."""
     da: float = 11.5e-3
-    """K2: centre of mass from F, towards E (m)."""
+    """K2: distance of the centre of mass from F, towards E (m)."""
     ss: float = 35.0e-3
-    """K3: from B to E (m)."""
+    """K3: distance from B to E (m)."""
     sa: float = 18.74e-3
-    """K3: centre of mass from B, along BE (m)."""
+    """K3: distance of the centre of mass from B, along BE (m)."""
     sb: float = 10.43e-3
-    """K3: the same, across (m)."""
+    """K3: distance of the centre of mass from B, across BE (m)."""
     sc: float = 18.0e-3
-    """K3: point D of the spring from B, along BE (m)."""
+    """K3: distance of the spring point D from B, along BE (m)."""
     sd: float = 20.0e-3
-    """K3: the same, across (m)."""
+    """K3: distance of the spring point D from B, across BE (m)."""
     e: float = 20.0e-3
-    """K4: from G to E (m)."""
+    """K4: distance from G to E (m)."""
     ea: float = 14.21e-3
-    """K4: centre of mass from E, towards G (m)."""
+    """K4: distance of the centre of mass from E, towards G (m)."""
     zt: float = 40.0e-3
-    """K5: from A to G (m)."""
+    """K5: distance from A to G (m)."""
     ta: float = 23.08e-3
-    """K5: centre of mass from A, along AG (m)."""
+    """K5: distance of the centre of mass from A, along AG (m)."""
     tb: float = 9.16e-3
-    """K5: the same, across (m)."""
+    """K5: distance of the centre of mass from A, across AG (m)."""
     zf: float = 20.0e-3
-    """K6: from H to E (m)."""
+    """K6: distance from H to E (m)."""
     fa: float = 14.21e-3
-    """K6: centre of mass from E, towards H (m)."""
+    """K6: distance of the centre of mass from E, towards H (m)."""
     u: float = 40.0e-3
-    """K7: from A to H (m)."""
+    """K7: distance from A to H (m)."""
     ua: float = 12.28e-3
-    """K7: centre of mass from A, along AH (m)."""
+    """K7: distance of the centre of mass from A, along AH (m)."""
     ub: float = 4.49e-3
-    """K7: the same, across (m)."""
+    """K7: distance of the centre of mass from A, across AH (m)."""
 
     coordinates = ("beta", "theta", "gamma", "phi", "delta", "omega", "epsilon")
     constraint_names = ("K3 at E x", "K3 at E y", "K4 at E x", "K4 at E y", "K6 at E x", "K6 at E y")
     inputs = ("drive torque",)
 
     def arms(self):
-        """Where points are on the bodies K1 … K7, as sums of arms that turn with them.
+        """Positions of all points as sums of a ground point and of arms that turn with the bodies (m).
 
-        Ground points (points, 2) to start from, and how far (points, 7) an arm goes along the direction of each body,
-        and across it, a quarter turn further (m).
+        Returns the ground points, shape (points, 2), and the components of the arms in the direction of each body and
+        90° counterclockwise from it, each of shape (points, 7).
         """
         o, a, b = jnp.zeros(2), jnp.array([self.xa, self.ya]), jnp.array([self.xb, self.yb])
         f, g, h = {(K1, ALONG): self.rr}, {(K5, ALONG): self.zt}, {(K7, ACROSS): -self.u}
         points = (
-            (o, f | {(K2, ALONG): -self.d}),  # E
+            (o, f | {(K2, ALONG): -self.d}),  # E, along four chains
             (b, {(K3, ACROSS): -self.ss}),
             (a, g | {(K4, ACROSS): -self.e}),
             (a, h | {(K6, ALONG): self.zf}),
@@ -153,13 +156,13 @@ class Andrews(System):
             (a, g),
             (a, h),
         )
-        where = [(way, point, body) for point, (_, arms) in enumerate(points) for body, way in arms]
+        where = [(component, point, body) for point, (_, arms) in enumerate(points) for body, component in arms]
         lengths = jnp.stack([length for _, arms in points for length in arms.values()])
         along, across = jnp.zeros((2, len(points), 7)).at[tuple(np.transpose(where))].set(lengths)
         return jnp.stack([start for start, _ in points]), along, across
 
     def points(self, q, which: Any = slice(None)):
-        """Points (m) of `arms`: the four ways to the pin E, the seven centres of mass, D, F, G, H."""
+        """Positions (m) of E along four chains, of the seven centres of mass, and of D, F, G, H; shape (15, 2)."""
         starts, along, across = (x[which] for x in self.arms())
         angles = jnp.asarray(TURNS) @ q
         cos, sin = jnp.cos(angles), jnp.sin(angles)
@@ -203,9 +206,10 @@ class Andrews(System):
 
 
 def andrews(torque: float = 0.033, beta: float = _TEST_SET_START[0], c0: NonNegative = 4530.0) -> Example:
-    """From rest under a constant motor torque (N m): two and a half turns of the crank in 0.03 s.
+    """Starts at rest under a constant motor `torque` (N m); the crank makes two and a half turns in 0.03 s.
 
-    `beta` is the crank's angle at the start; IFToMM A03 starts at −0.062, the Test Set where `theta` is zero.
+    `beta` is the initial crank angle (rad): −0.062 in IFToMM A03; the Test Set (default) starts with `theta = 0`. `c0`
+    is the stiffness of the spring (N/m).
     """
     system = Andrews(c0=c0)
     q = np.array(_TEST_SET_START)
@@ -214,7 +218,7 @@ def andrews(torque: float = 0.033, beta: float = _TEST_SET_START[0], c0: NonNega
         q = np.asarray(assemble(system, jnp.asarray(q), jnp.zeros(7), hold=("beta",)).q)
     return Example(
         system=system,
-        title="Andrews' squeezing mechanism: seven bodies, four ways to one pin",
+        title="Andrews' squeezing mechanism: seven bodies, three loops through one pin",
         source="Test Set for IVP Solvers, problem andrews (after E. Hairer and G. Wanner, Solving Ordinary "
         "Differential Equations II); IFToMM library of computational benchmark problems, A03",
         q=q,

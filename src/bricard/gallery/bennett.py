@@ -1,4 +1,4 @@
-"""Bennett's linkage: four hinges in space that should be rigid, and move."""
+"""Bennett's linkage: a spatial loop of four revolute joints, mobile although Grübler's formula predicts rigidity."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from bricard.mechanism.shapes import rotation_about
 
 
 def bennett_mechanism(angle: float = 1.2) -> Mechanism:
-    """Opposite links are equal, with lengths as the sines of their twists: `a / sin α = b / sin β`.
+    """Opposite links are equal, and link lengths are proportional to the sines of the twists: `a / sin α = b / sin β`.
 
-    `angle` (rad) is that of the first hinge in the reference configuration. Three of the 20 constraints are redundant.
+    `angle` (rad) is the angle of the first joint in the reference configuration. Three of the 20 constraints are
+    redundant.
     """
     alpha, beta, a = 0.7, 1.1, 0.4
     b = a * np.sin(beta) / np.sin(alpha)
-    # tan(θ₁/2) tan(θ₂/2) = sin((β + α)/2) / sin((β − α)/2); opposite hinges turn against each other.
+    # tan(θ₁/2) tan(θ₂/2) = sin((β + α)/2) / sin((β − α)/2); opposite joint angles have opposite signs.
     ratio = np.sin((beta + alpha) / 2) / np.sin((beta - alpha) / 2)
     second = 2 * np.arctan(ratio / np.tan(angle / 2))
     turns = (angle, second, -angle, -second)
@@ -31,8 +32,7 @@ def bennett_mechanism(angle: float = 1.2) -> Mechanism:
         origin = origin + length * frame[:, 0]
         frame = frame @ rotation_about(0, twist)
     names = ("ground", "crank", "coupler", "rocker")
-    # The first link is the ground; each of the others joins two successive hinges.
-    for i in (1, 2, 3):
+    for i in (1, 2, 3):  # link 0 is the ground
         m.body(names[i], rod(points[i], points[(i + 1) % 4], 1.0, width=0.02))
     for i in range(4):
         m.revolute("ABCD"[i], names[i - 1], names[i], points[i], axes[i])
@@ -40,11 +40,11 @@ def bennett_mechanism(angle: float = 1.2) -> Mechanism:
 
 
 def bennett(coordinates: Coordinates = "relative", angle: float = 1.2) -> Example:
-    """It starts with 3 rad/s in a hinge next to the ground; `angle` as in `bennett_mechanism`."""
+    """Starts with 3 rad/s in joint B, between ground and crank; `angle` as in `bennett_mechanism`."""
     return mechanism_example(
         bennett_mechanism(angle),
         coordinates,
-        title="Bennett's linkage: mobile against Grübler's count, with three redundant constraints",
+        title="Bennett's linkage: mobile contrary to Grübler's formula, three redundant constraints",
         source="G. T. Bennett, A new mechanism, Engineering 76 (1903)",
         t_end=2.0,
         rates={"B": 3.0},

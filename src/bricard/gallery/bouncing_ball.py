@@ -1,4 +1,4 @@
-"""A ball that bounces on a floor: infinitely many impacts in a finite time."""
+"""Bouncing ball: infinitely many impacts in a finite time."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ def floor_gap(q, t):
 
 
 def bouncing_ball(m: Positive = 1.0, g: float = 9.81, restitution: Fraction = 0.8, height: Positive = 1.0) -> Example:
-    """Dropped from `height` (m); its bounces end after `(1+e)/(1−e)` times its first fall."""
+    """Dropped from `height` (m); comes to rest after `(1+e)/(1−e)` times the duration of the first fall.
+
+    `e` is the coefficient of `restitution`.
+    """
     return Example(
         system=Ball(m=m, g=g),
-        title="Bouncing ball: infinitely many impacts, and then it rests",
+        title="Bouncing ball: infinitely many impacts in finite time, then rest",
         source="Textbook",
         q=np.array([height]),
         v=np.zeros(1),

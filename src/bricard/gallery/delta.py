@@ -1,4 +1,4 @@
-"""Delta robot: three motors at the base move a platform that never turns."""
+"""Delta robot: three motors at the base move a platform that does not rotate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bricard.mechanism import Mechanism, plate, rod
 
 
 def delta(coordinates: Coordinates = "relative") -> Example:
-    """Arms of 0.2 m at 0.1 m from the centre, pairs of parallel rods of 0.4 m, a platform of 0.04 m; hanging."""
+    """Arms of 0.2 m at 0.1 m from the centre and pairs of parallel rods of 0.4 m; the platform hangs below the base."""
     m = Mechanism(gravity=(0, 0, -9.81), name="Delta robot")
     base, arm, forearm, platform, half, tilt = 0.1, 0.2, 0.4, 0.04, 0.05, 0.3
     reach = base + arm * np.cos(tilt) - platform
@@ -39,7 +39,7 @@ def delta(coordinates: Coordinates = "relative") -> Example:
     return mechanism_example(
         m,
         coordinates,
-        title="Delta robot: three degrees of freedom, all of them translations",
+        title="Delta robot: three translational degrees of freedom",
         source="R. Clavel, Delta, a fast robot with parallel geometry (1988)",
         t_end=0.3,
     )

@@ -1,4 +1,4 @@
-"""Double pendulum: two point masses on massless rods; small swings are regular, large ones chaotic."""
+"""Double pendulum: two point masses on massless rods; small oscillations are regular, large ones chaotic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bricard.system import System
 
 
 class DoublePendulum(System):
-    """Two pendulums, one below the other; both angles count from the downward vertical, counterclockwise."""
+    """Double pendulum; both angles are measured counterclockwise from the downward vertical."""
 
     m1: float = 1.0
     """Upper mass (kg)."""
@@ -29,7 +29,7 @@ class DoublePendulum(System):
     inputs = ("pivot torque", "elbow torque")
 
     def points(self, q):
-        """Upper and lower mass (m)."""
+        """Positions of the upper and the lower mass (m)."""
         upper = self.l1 * jnp.array([jnp.sin(q[0]), -jnp.cos(q[0])])
         return upper, upper + self.l2 * jnp.array([jnp.sin(q[1]), -jnp.cos(q[1])])
 
@@ -42,7 +42,7 @@ class DoublePendulum(System):
         return self.g * (self.m1 * upper[1] + self.m2 * lower[1])
 
     def input_matrix(self, q, t):
-        # The elbow motor sits on the upper rod: what it gives the lower one it takes from the upper one.
+        # The elbow motor acts between the rods, so its reaction acts on the upper rod.
         return jnp.array([[1.0, -1.0], [0.0, 1.0]])
 
     def drawing(self, q, t):
@@ -59,10 +59,10 @@ class DoublePendulum(System):
 def double_pendulum(
     m1: Positive = 1.0, m2: Positive = 1.0, l1: Positive = 1.0, l2: Positive = 1.0, g: float = 9.81
 ) -> Example:
-    """Let go with both rods level, to the same side."""
+    """Released at rest with both rods horizontal, on the same side."""
     return Example(
         system=DoublePendulum(m1=m1, m2=m2, l1=l1, l2=l2, g=g),
-        title="Double pendulum: chaotic, so every error of a method shows",
+        title="Double pendulum: chaotic motion, sensitive to integration errors",
         source="Textbook",
         q=np.array([np.pi / 2, np.pi / 2]),
         v=np.zeros(2),

@@ -1,4 +1,4 @@
-"""What a gallery entry is: a system with its source, a good start and a duration."""
+"""An entry of the gallery."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from bricard.system import System
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A known system, ready to run."""
+    """A known system with its source, an initial state and a duration, ready to simulate."""
 
     system: System
     title: str
-    """One line: what it is and why it is here."""
+    """One line that says what the system is and what it shows."""
     source: str
-    """Where it comes from."""
+    """Publication or origin of the system."""
     q: np.ndarray
-    """A start, on the constraints."""
+    """Initial coordinates, shape (nq,), which satisfy the constraints."""
     v: np.ndarray
+    """Initial velocities, shape (nv,), which satisfy the constraints."""
     t_end: float
-    """A duration (s) that shows what it does."""
+    """Duration of the simulation (s)."""
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """What `simulate` needs besides, such as inputs or a stiff solver."""
+    """Further arguments of `br.simulate`, such as inputs, a controller or contacts."""
 
     def simulate(self, **settings: Any) -> Trajectory:
-        """Run it; `settings` are those of `br.simulate` and go before the example's own."""
-        chosen = {"q": self.q, "v": self.v, "t_end": self.t_end} | self.settings | settings
-        return simulate(self.system, **chosen)
+        """Simulate the example; `settings` are arguments of `br.simulate` and override those of the example."""
+        arguments = {"q": self.q, "v": self.v, "t_end": self.t_end} | self.settings | settings
+        return simulate(self.system, **arguments)

@@ -1,4 +1,4 @@
-"""Planar five-bar: two motors on the ground move one point anywhere in the plane."""
+"""Planar five-bar: two motors on the ground position a point in the plane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bricard.mechanism import Mechanism, rod
 
 
 def five_bar(coordinates: Coordinates = "relative") -> Example:
-    """Arms of 0.2 m, forearms of 0.3 m, bases 0.2 m apart; falls under gravity."""
+    """Arms of 0.2 m, forearms of 0.3 m, bases 0.2 m apart; released at rest under gravity."""
     m = Mechanism(gravity=(0, -9.81), planar=True, name="five-bar")
     left, right = np.array([-0.1, 0.0]), np.array([0.1, 0.0])
     elbow_left = left + 0.2 * np.array([np.cos(2.4), np.sin(2.4)])

@@ -1,4 +1,4 @@
-"""Flyball governor (IFToMM benchmark A05): stiff springs in a spinning tree."""
+"""Flyball governor (IFToMM benchmark A05): stiff springs in a rotating mechanism without loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bricard.simulate import SSPRK104
 
 
 def flyball_governor(coordinates: Coordinates = "relative") -> Example:
-    """A shaft with two arms and a collar, held by springs of 8·10⁵ N/m; starts at one turn per second."""
+    """A shaft with two arms and a collar, connected by springs of 8·10⁵ N/m; starts at one revolution per second."""
     m = Mechanism(gravity=(0, 0, -9.81), name="governor")
     m.body("shaft", box((0, 0, 0.5), (0.01, 0.01, 1.0), density=3000.0))
     m.body("collar", box((0, 0, 0.5), (0.1, 0.1, 0.1), density=3000.0))
@@ -22,7 +22,7 @@ def flyball_governor(coordinates: Coordinates = "relative") -> Example:
         along = np.array([side * np.cos(np.pi / 6), 0, -np.sin(np.pi / 6)])
         arm = compound(rod(hinge, hinge + along, 0.3, width=0.01), point_mass(hinge + along, 5.0))
         m.body(f"{name} arm", arm)
-        # Positive when the arm rises.
+        # The axis is chosen so that the angle increases when the arm rises.
         m.revolute(f"{name} hinge", "shaft", f"{name} arm", hinge, axis=(0, -side, 0))
         foot = (0.05 * side, 0, 0.5)
         m.spring(f"{name} spring", "collar", f"{name} arm", foot, hinge + along / 2, 8e5, 4e4, 0.5)

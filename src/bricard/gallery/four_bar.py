@@ -1,4 +1,4 @@
-"""Planar four-bar: crank, coupler and rocker, with a motor in the crank."""
+"""Planar four-bar: crank, coupler and rocker, with a motor at the crank."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def four_bar_mechanism(
     angle: float = 1.0,
     rocker_limits: tuple[float, float] | None = None,
 ) -> Mechanism:
-    """Link lengths (m) and the crank's angle (rad) in the reference configuration; 1 kg per metre.
+    """Four-bar with the given link lengths (m), made of uniform rods of 1 kg/m.
 
-    `rocker_limits` (rad): how far the rocker can turn from there.
+    `angle` (rad) is the crank angle in the reference configuration. `rocker_limits` (rad) bounds the rotation of the
+    rocker from there.
     """
     m = Mechanism(gravity=(0, -9.81), planar=True, name="four-bar")
     a, d = np.zeros(2), np.array([base, 0.0])
@@ -39,13 +40,13 @@ def four_bar_mechanism(
 
 
 def four_bar_stop(torque: float = 0.5, restitution: Fraction = 0.3, stop: float = 0.5) -> Example:
-    """A constant `torque` (N m) on the crank drives the rocker against a stop at `stop` (rad) and holds it there."""
+    """A constant crank `torque` (N m) drives the rocker against a joint limit at `stop` (rad) and holds it there."""
     m = four_bar_mechanism(rocker_limits=(-np.inf, stop))
     system = m.system("relative")
     return mechanism_example(
         m,
         "relative",
-        title="Four-bar against a stop: a closed loop meets another constraint",
+        title="Four-bar against a stop: a closed loop with a joint limit",
         source="common in clamps and presses",
         t_end=1.0,
         settings={"u": [torque], "contacts": joint_limits(system, restitution)},
@@ -53,22 +54,22 @@ def four_bar_stop(torque: float = 0.5, restitution: Fraction = 0.3, stop: float 
 
 
 def meet(p: np.ndarray, r: float, q: np.ndarray, s: float) -> np.ndarray:
-    """Where the circles about `p` and `q` meet, on the left seen from `p` to `q`."""
-    gap = q - p
-    d = float(np.linalg.norm(gap))
+    """Intersection of the circles about `p` (radius `r`) and `q` (radius `s`), on the left of the vector `q − p`."""
+    offset = q - p
+    d = float(np.linalg.norm(offset))
     along = (d**2 + r**2 - s**2) / (2 * d)
     across = np.sqrt(r**2 - along**2)
-    e = gap / d
+    e = offset / d
     return p + along * e + across * np.array([-e[1], e[0]])
 
 
 def four_bar(coordinates: Coordinates = "relative") -> Example:
-    """A crank-rocker, turned at 10 rad/s and let go."""
+    """A crank-rocker that starts with a crank speed of 10 rad/s."""
     return mechanism_example(
         four_bar_mechanism(),
         coordinates,
         title="Four-bar: the simplest closed loop",
-        source="any textbook; Grashof's condition holds, so that the crank can turn",
+        source="Textbook; Grashof's condition holds, so the crank can make full turns",
         t_end=2.0,
         rates={"A": 10.0},
     )

@@ -1,4 +1,4 @@
-"""Four-bar whose coupler point goes round its curve with a wanted timing: one motor, one output."""
+"""Four-bar whose coupler point moves along its curve with prescribed timing: one motor, one output."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from bricard.mechanism.base import MechanismSystem
 from bricard.system import System, Vector
 
 CENTRE = (0.1, 0.105)
-"""A point (m) inside the coupler curve, from which all of it can be seen."""
+"""A point (m) inside the coupler curve; every ray from it crosses the curve once."""
 
 
 class AngleSeenFrom(Output):
-    """Where a sensor's point is on its curve: the angle (rad) at which it is seen from `centre`.
+    """Polar angle (rad) of the point of a sensor about `centre`, which parametrises its curve.
 
-    Counted on from turn to turn, by the crank's angle `joint`, from which it never differs by half a turn.
+    The angle is continuous over several turns: it is unwrapped with the angle of the crank `joint`, from which it must
+    differ by less than half a turn.
     """
 
     sensor: str = eqx.field(static=True)
@@ -37,24 +38,24 @@ class AngleSeenFrom(Output):
     def value(self, system, q, t):
         (x, y), _ = self._point(system, q, jnp.zeros(system.nv))
         crank = q[system.index(self.joint)[0]]
-        # atan2 of the difference to the crank's angle does not jump where atan2 of the angle itself would.
-        ahead = jnp.arctan2(y * jnp.cos(crank) - x * jnp.sin(crank), x * jnp.cos(crank) + y * jnp.sin(crank))
-        return (crank + ahead)[None]
+        # The difference from the crank angle stays within ±π, so atan2 does not jump.
+        difference = jnp.arctan2(y * jnp.cos(crank) - x * jnp.sin(crank), x * jnp.cos(crank) + y * jnp.sin(crank))
+        return (crank + difference)[None]
 
     def rate(self, system, q, v, t):
-        # Sensors read rates too: less to compile than a derivative of all that places the bodies.
+        # The sensor already provides the velocity; differentiating `value` would compile more slowly.
         (x, y), (dx, dy) = self._point(system, q, v)
         return ((x * dy - y * dx) / (x**2 + y**2))[None]
 
     def _point(self, system: System, q: Vector, v: Vector) -> tuple[Float[Array, " 2"], Float[Array, " 2"]]:
-        """The point seen from the centre, and its velocity."""
+        """Position (m) of the sensor point relative to the centre, and its velocity (m/s)."""
         assert isinstance(system, MechanismSystem)
         position, velocity = system.measure(q, v)[self.sensor]
         return position - self.centre, velocity
 
 
 def four_bar_coupler(turns: float = 2.0, duration: Positive = 4.0, kp: float = 400.0, kd: float = 40.0) -> Example:
-    """From rest to rest, `turns` times round the curve; the timing is prescribed on the curve, not at the crank."""
+    """Rest-to-rest motion, `turns` times round the curve in `duration` (s); the crank speed follows from the timing."""
     mechanism = four_bar_mechanism()
     system = mechanism.system("relative")
     output = AngleSeenFrom("coupler point", "A", jnp.array(CENTRE))
@@ -63,8 +64,8 @@ def four_bar_coupler(turns: float = 2.0, duration: Positive = 4.0, kp: float = 4
     return mechanism_example(
         mechanism,
         "relative",
-        title="Four-bar whose coupler point keeps time on its curve",
-        source="any textbook; the crank that does it turns unevenly",
+        title="Four-bar whose coupler point follows its curve with prescribed timing",
+        source="Textbook; the crank turns at a varying speed",
         t_end=duration,
         settings={"controller": ProjectedInverseDynamics(system, output, reference, kp, kd)},
     )

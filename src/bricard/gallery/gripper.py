@@ -1,4 +1,4 @@
-"""Gripper: one slide closes two fingers, each on a closed linkage that keeps it upright."""
+"""Gripper: one slider closes two fingers, which parallelogram linkages keep upright."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bricard.mechanism import Mechanism, box, rod
 
 
 def gripper(coordinates: Coordinates = "relative") -> Example:
-    """Each finger hangs on a parallelogram; rods from a common slide turn the two parallelograms against each other."""
+    """A parallelogram guides each finger; links from a common slider turn the parallelograms in opposite directions."""
     m = Mechanism(gravity=(0, -9.81), planar=True, name="gripper")
     m.body("slide", box((0, 0.02, 0), (0.03, 0.02, 0.02), 0.1))
     m.prismatic("guide", m.ground, "slide", (0, 1), at=(0, 0), at_child=(0, 0.02))
@@ -36,7 +36,7 @@ def gripper(coordinates: Coordinates = "relative") -> Example:
     return mechanism_example(
         m,
         coordinates,
-        title="Gripper: one input, two fingers, five loops",
+        title="Gripper: one input, two fingers, four loops",
         source="common form of a parallel-jaw gripper",
         t_end=1.0,
         settings={"u": [5.0]},

@@ -1,4 +1,4 @@
-"""Heavy symmetric top, by the position of its centre and a quaternion: a spin of 150 rad/s on a fixed point."""
+"""Heavy symmetric top with a fixed point, described by the position of its centre and a quaternion."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from bricard.system import System
 
 
 class HeavyTop(System):
-    """A top that turns about the origin, its axis being its own y axis.
+    """A top that rotates about the origin; its symmetry axis is the y axis of its body frame.
 
-    Coordinates are the centre of mass (m) and the quaternion of the top; velocities that of the centre (m/s, world) and
-    the angular velocity (rad/s, in the frame of the top). The multipliers are the force of the pivot on the top (N).
-    The start leads through the downward vertical, where Euler angles fail: vertical and axial momentum cancel there.
+    Coordinates are the centre of mass (m) and the quaternion of the top. Velocities are those of the centre (m/s, world
+    frame) and the angular velocity (rad/s, body frame). The multipliers are the force of the pivot on the top (N).
     """
 
     m: float = 15.0
     """Mass (kg)."""
     l: float = 1.0
-    """From the pivot to the centre of mass (m)."""
+    """Distance of the centre of mass from the pivot (m)."""
     I_axis: float = 0.46875
-    """Inertia about the axis (kg m²)."""
+    """Moment of inertia about the symmetry axis (kg m²)."""
     I_across: float = 0.234375
-    """Inertia about a line across the axis through the centre of mass (kg m²)."""
+    """Moment of inertia about any perpendicular axis through the centre of mass (kg m²)."""
     g: float = 9.81
     """Gravity (m/s²), along −z."""
 
@@ -40,9 +39,9 @@ class HeavyTop(System):
         return rotation_matrix(q[3:])[:, 1]
 
     def angular_momentum(self, q, v):
-        """About the pivot (kg m²/s, world)."""
-        turning = jnp.array([self.I_across, self.I_axis, self.I_across]) * v[3:]
-        return rotation_matrix(q[3:]) @ turning + self.m * jnp.cross(q[:3], v[:3])
+        """Angular momentum about the pivot (kg m²/s), in the world frame, shape (3,)."""
+        about_centre = jnp.array([self.I_across, self.I_axis, self.I_across]) * v[3:]
+        return rotation_matrix(q[3:]) @ about_centre + self.m * jnp.cross(q[:3], v[:3])
 
     def kinetic_energy(self, q, v, t):
         inertia = jnp.array([self.I_across, self.I_axis, self.I_across])
@@ -76,7 +75,11 @@ class HeavyTop(System):
 def heavy_top(
     m: Positive = 15.0, l: Positive = 1.0, I_axis: Positive = 0.46875, I_across: Positive = 0.234375, g: float = 9.81
 ) -> Example:
-    """Axis level, a fast spin and a turn against the slow precession: it dips, and rises again."""
+    """Starts with a horizontal axis, a spin of 150 rad/s and a rotation against the slow precession.
+
+    The top dips and rises again. It passes through the downward vertical, where Euler angles are singular, because the
+    vertical and the axial components of its angular momentum are opposite.
+    """
     spin = np.array([0.0, 150.0, -4.61538])
     centre = np.array([0.0, l, 0.0])
     return Example(

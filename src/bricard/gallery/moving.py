@@ -1,4 +1,4 @@
-"""A mechanism as an example: its system in the wanted coordinates, and a start with given joint rates."""
+"""Gallery examples from mechanisms, in a choice of coordinates and with given initial joint rates."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from bricard.mechanism.base import MechanismSystem
 Coordinates = Literal["relative", "absolute", "natural"]
 
 ALWAYS_REDUNDANT = {"method": Proximal(mu=1e-7)}
-"""For loops with rows that depend on each other all the time. Off the constraints, at the stages of a step, they do so
-only nearly; with the default they count there a little, and a run takes twice as many steps to the same accuracy."""
+"""Settings for loops whose constraint rows are dependent in every position.
+
+The stages of a step lie slightly off the constraints, where the rows are only nearly dependent. The default `mu` does
+not suppress the redundant rows there, and a simulation takes twice as many steps for the same accuracy.
+"""
 
 
 def mechanism_example(
@@ -31,25 +34,29 @@ def mechanism_example(
     settings: dict[str, Any] | None = None,
     cut: tuple[str, ...] = (),
 ) -> Example:
-    """Start in the reference configuration, with `rates` (rad/s, m/s) of some joints, the others as they must be."""
+    """Example that starts in the reference configuration, with given `rates` (rad/s, m/s) of some joints.
+
+    The rates of the other joints follow from the constraints. `cut` names the joints at which loops are cut in relative
+    coordinates.
+    """
     system = m.system(coordinates, cut=cut) if coordinates == "relative" else m.system(coordinates)
     v = np.zeros(system.nv)
     if rates:
         tree = system if coordinates == "relative" else m.system("relative")
-        joint_rates = _admissible(tree, dict(rates))
+        joint_rates = _admissible_velocity(tree, dict(rates))
         twists = tree.twists(tree.reference, jnp.asarray(joint_rates))
         v = joint_rates if tree is system else np.asarray(system.velocities_of(system.reference, twists))
     q = np.asarray(system.reference)
     return Example(system, title, source, q, np.asarray(v), t_end, settings or {})
 
 
-def _admissible(system: MechanismSystem, rates: dict[str, float]) -> np.ndarray:
-    """The smallest velocity that meets the constraints and has the given rates."""
-    given = np.zeros((len(rates), system.nv))
-    given[np.arange(len(rates)), np.asarray(system.index(list(rates), "velocity_names"))] = 1.0
-    rows = np.asarray(system.constraint_matrix(system.reference, 0.0))
-    matrix = np.concatenate([given, rows])
-    target = np.concatenate([list(rates.values()), np.zeros(rows.shape[0])])
+def _admissible_velocity(system: MechanismSystem, rates: dict[str, float]) -> np.ndarray:
+    """Minimum-norm velocity that satisfies the constraints and has the given rates."""
+    selection = np.zeros((len(rates), system.nv))
+    selection[np.arange(len(rates)), np.asarray(system.index(list(rates), "velocity_names"))] = 1.0
+    constraint_rows = np.asarray(system.constraint_matrix(system.reference, 0.0))
+    matrix = np.concatenate([selection, constraint_rows])
+    target = np.concatenate([list(rates.values()), np.zeros(constraint_rows.shape[0])])
     inverse = np.linalg.pinv(matrix)
     v = inverse @ target
-    return v + inverse @ (target - matrix @ v)
+    return v + inverse @ (target - matrix @ v)  # one step of iterative refinement

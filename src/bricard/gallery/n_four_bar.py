@@ -1,4 +1,4 @@
-"""Chain of N parallelogram four-bars (IFToMM benchmark A02): every loop is singular at once, twice a turn."""
+"""Chain of N parallelogram four-bars (IFToMM benchmark A02): all loops are singular at once, twice per turn."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from bricard.system import System
 class NFourBar(System):
     """N + 1 rockers on the ground, joined at their ends by N couplers: uniform slender rods, all of the same length.
 
-    Coordinates are the rockers' angles from the upward vertical, clockwise, then the couplers' from the horizontal,
-    counterclockwise. When the rockers lie flat the mechanism could leave in N + 1 ways; it stays a parallelogram.
+    Coordinates are the angles of the rockers, clockwise from the upward vertical, then those of the couplers,
+    counterclockwise from the horizontal. When the rockers are horizontal, the mechanism has N + 1 instantaneous degrees
+    of freedom; the simulated motion continues as a parallelogram.
     """
 
     n: int = eqx.field(static=True, default=2)
@@ -37,7 +38,7 @@ class NFourBar(System):
         return (*(f"loop {i} x" for i in range(self.n)), *(f"loop {i} y" for i in range(self.n)))
 
     def pins(self, q):
-        """Upper ends of the rockers relative to their feet (n+1, 2), and the couplers as vectors (n, 2)."""
+        """Vectors (m) along the rockers, shape (n + 1, 2), and along the couplers, shape (n, 2)."""
         rockers, couplers = q[: self.n + 1], q[self.n + 1 :]
         up = self.l * jnp.stack([jnp.sin(rockers), jnp.cos(rockers)], axis=1)
         along = self.l * jnp.stack([jnp.cos(couplers), jnp.sin(couplers)], axis=1)
@@ -46,7 +47,7 @@ class NFourBar(System):
     def kinetic_energy(self, q, v, t):
         _, (up, along) = jax.jvp(self.pins, (q,), (v,))
         middle = up[:-1] + 0.5 * along
-        # A slender rod that turns about one end has a third of its mass there; about its middle, a twelfth.
+        # The inertia of a slender rod is m l²/3 about its end and m l²/12 about its centre.
         return 0.5 * self.m * (jnp.sum(up**2) / 3 + jnp.sum(middle**2) + jnp.sum(along**2) / 12)
 
     def potential_energy(self, q, t):
@@ -70,7 +71,7 @@ class NFourBar(System):
 
 
 def n_four_bar(n: Count = 2, m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Example:
-    """All rockers upright, the first pin moving at 1 m/s: through ten singular positions in ten seconds."""
+    """Starts with upright rockers and a pin speed of 1 m/s; passes ten singular positions in ten seconds."""
     zero = np.zeros(n)
     return Example(
         system=NFourBar(n=n, m=m, l=l, g=g),

@@ -1,4 +1,4 @@
-"""Particle on a circle (Aghili, projection matrix formulation, section 5.4): which part of a force moves it."""
+"""Particle on a circle (Aghili, projection matrix formulation, section 5.4): decomposition of an applied force."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bricard.system import System
 
 
 class ParticleOnCircle(System):
-    """A point mass on a circular wire, pushed by a force in its plane: the smallest constrained system.
+    """A point mass on a circular wire with an applied force in its plane: the smallest constrained system.
 
-    The part of the force along the wire moves the particle, the part across it is carried by the wire. The source
-    prints `m q̈ = f∥` for the motion; the centripetal part `−m‖q̇‖²/ρ` of `m q̈`, across the wire, is missing there.
+    The tangential component of the force accelerates the particle, the wire carries the normal component. The source
+    prints `m q̈ = f∥` for the motion, without the centripetal part `−m‖q̇‖²/ρ` of `m q̈` normal to the wire.
     """
 
     m: float = 1.0
@@ -41,11 +41,11 @@ class ParticleOnCircle(System):
 
 
 def particle_on_circle(m: Positive = 1.0, rho: Positive = 1.0) -> Example:
-    """Pushed along −y by a constant force, fast enough to go round and round."""
+    """A constant force acts along −y; the particle starts fast enough for full revolutions."""
     angle, rate = 0.7, -4.0
     return Example(
         system=ParticleOnCircle(m=m, rho=rho),
-        title="Particle on a circle: one part of a force moves it, the other only loads the circle",
+        title="Particle on a circle: the tangential force moves it, the normal force loads the wire",
         source="F. Aghili, Control and simulation of motion of constrained multibody systems based on projection "
         "matrix formulation, section 5.4",
         q=rho * np.array([np.cos(angle), np.sin(angle)]),

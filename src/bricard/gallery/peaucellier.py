@@ -1,4 +1,4 @@
-"""Peaucellier's inversor: hinges only, and yet one point moves on an exact straight line."""
+"""Peaucellier's inversor: revolute joints only, but one point moves on an exact straight line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bricard.mechanism import Mechanism, rod
 
 
 def peaucellier(coordinates: Coordinates = "relative") -> Example:
-    """Long bars of 0.5 m from O, a rhombus of 0.2 m, and a crank as long as its pivot Q is from O: 0.2 m.
+    """Two long bars of 0.5 m from O, a rhombus of 0.2 m, and a crank of 0.2 m with its pivot Q at 0.2 m from O.
 
-    B moves on a circle through O, so that its inverse D moves on the vertical line `x = (0.5² − 0.2²) / 0.4`.
+    B moves on a circle through O, so its inverse D moves on the vertical line `x = (0.5² − 0.2²) / 0.4`.
     """
     m = Mechanism(planar=True, name="Peaucellier")
     long, side, crank, angle = 0.5, 0.2, 0.2, -0.6
@@ -20,7 +20,7 @@ def peaucellier(coordinates: Coordinates = "relative") -> Example:
     b = q + crank * np.array([np.cos(angle), np.sin(angle)])
     near = float(np.linalg.norm(b))
     e = b / near
-    # A and C are on the perpendicular through the middle of the rhombus BADC.
+    # A and C lie on the perpendicular bisector of the diagonal BD of the rhombus BADC.
     far = (long**2 - side**2) / near
     half = (far - near) / 2
     height = np.sqrt(side**2 - half**2)
@@ -38,7 +38,7 @@ def peaucellier(coordinates: Coordinates = "relative") -> Example:
     return mechanism_example(
         m,
         coordinates,
-        title="Peaucellier's inversor: an exact straight line from hinges",
+        title="Peaucellier's inversor: exact straight-line motion with revolute joints only",
         source="C.-N. Peaucellier, 1864",
         t_end=1.0,
         rates={"Q": 1.0},

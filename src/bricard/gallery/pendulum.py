@@ -1,7 +1,8 @@
-"""The pendulum in three kinds of coordinates: its angle, the position of its mass, and position and angle together.
+"""The pendulum in three choices of coordinates: its angle, the position of its mass, or position and angle.
 
-With equal parameters all three move alike. More coordinates cost more constraints and give more forces: the angle
-alone gives none, `x, y` the force in the rod, `x, y, angle` both components of the force in the pivot.
+With equal parameters, all three describe the same motion. More coordinates need more constraints and give more
+constraint forces: the angle alone gives none, `x, y` the force in the rod, and `x, y, angle` both components of the
+pivot force.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bricard.system import System
 
 
 class Pendulum(System):
-    """Pendulum about the origin; `angle` counts from the downward vertical, counterclockwise."""
+    """Pendulum about the origin; `angle` is measured counterclockwise from the downward vertical."""
 
     m: float = 1.0
     """Mass (kg)."""
@@ -24,7 +25,7 @@ class Pendulum(System):
     g: float = 9.81
     """Gravity (m/s²), along −y."""
     J: float = 0.0
-    """Inertia about the centre of mass (kg m²): zero for a point mass, `m l²/3` for a uniform rod of length `2 l`."""
+    """Moment of inertia about the centre of mass (kg m²): 0 for a point mass, `m l²/3` for a rod of length `2 l`."""
 
     coordinates = ("angle",)
     inputs = ("pivot torque",)
@@ -43,9 +44,9 @@ class Pendulum(System):
 
 
 class PendulumXY(System):
-    """Point mass on a massless rod about the origin, by the position of the mass.
+    """Point mass on a massless rod about the origin, described by the position of the mass.
 
-    The multiplier is the force of the rod on the mass (N), positive outwards: tension is negative.
+    The multiplier is the force of the rod on the mass (N), positive outwards, so tension is negative.
     """
 
     m: float = 1.0
@@ -65,7 +66,7 @@ class PendulumXY(System):
         return self.m * self.g * q[1]
 
     def constraints(self, q, t):
-        # In metres near the circle, with a row (x, y)/l of length one; its slope is linear, so Newton goes straight.
+        # Scaled to metres: the Jacobian (x, y)/l has unit norm on the circle, and no square root is needed.
         return jnp.array([(q @ q - self.l**2) / (2.0 * self.l)])
 
     def drawing(self, q, t):
@@ -73,10 +74,10 @@ class PendulumXY(System):
 
 
 class PendulumXYT(System):
-    """Rigid pendulum about the origin, by position and angle of its centre; driven by a torque at the pivot.
+    """Rigid pendulum about the origin, described by the position of its centre and its angle, with a pivot torque.
 
-    The multipliers are the force of the pivot on the pendulum (N). Several formulas for them in the source have slips
-    (constraint on y, signs of the centrifugal terms, one entry of its matrix K); the numbers here are re-derived.
+    The multipliers are the force of the pivot on the pendulum (N). Several formulas for them in the source contain
+    errors (constraint on y, signs of the centrifugal terms, one entry of its matrix K); the model here is re-derived.
     """
 
     m: float = 1.0
@@ -86,7 +87,7 @@ class PendulumXYT(System):
     g: float = 9.81
     """Gravity (m/s²), along −y."""
     J: float = 1.0 / 3.0
-    """Inertia about the centre of mass (kg m²); a uniform rod of length `2 l` has `m l²/3`."""
+    """Moment of inertia about the centre of mass (kg m²); a uniform rod of length `2 l` has `m l²/3`."""
 
     coordinates = ("x", "y", "angle")
     constraint_names = ("pivot x", "pivot y")
@@ -117,10 +118,10 @@ def _drawing(l, mass):
 
 
 def pendulum(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81, J: NonNegative = 0.0) -> Example:
-    """Let go from rest at 1 rad."""
+    """Released at rest at 1 rad."""
     return Example(
         system=Pendulum(m=m, l=l, g=g, J=J),
-        title="Pendulum by its angle: no constraints",
+        title="Pendulum described by its angle: no constraints",
         source="Textbook",
         q=np.array([1.0]),
         v=np.zeros(1),
@@ -129,10 +130,10 @@ def pendulum(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81, J: NonNegati
 
 
 def pendulum_xy(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Example:
-    """Let go from rest, level with the pivot."""
+    """Released at rest at the height of the pivot."""
     return Example(
         system=PendulumXY(m=m, l=l, g=g),
-        title="Pendulum by the position of its mass: one constraint, the force in the rod",
+        title="Pendulum described by the position of its mass: one constraint gives the rod force",
         source="IFToMM library of computational benchmark problems, A01",
         q=np.array([-l, 0.0]),
         v=np.zeros(2),
@@ -141,10 +142,10 @@ def pendulum_xy(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Exampl
 
 
 def pendulum_xyt(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81, J: NonNegative | None = None) -> Example:
-    """Let go from rest at 1 rad; without `J` it is a uniform rod."""
+    """Released at rest at 1 rad; without `J` it is a uniform rod."""
     return Example(
         system=PendulumXYT(m=m, l=l, g=g, J=m * l**2 / 3 if J is None else J),
-        title="Pendulum by position and angle: two constraints, the force in the pivot",
+        title="Pendulum described by position and angle: two constraints give the pivot force",
         source="N. D. Perreira and J. Lo, Dynamic system modelling techniques applicable to force-controlled Stewart "
         "platform systems, ATLSS report 93-13",
         q=np.array([l * np.sin(1.0), -l * np.cos(1.0), 1.0]),

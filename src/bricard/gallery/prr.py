@@ -1,4 +1,4 @@
-"""PRR arm with its tip on a surface (Aghili, quasi-velocities, section 5): coordinates in metres and radians."""
+"""PRR arm with its tip on a surface (Aghili, quasi-velocities, section 5): coordinates in mixed units."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SOURCE = "F. Aghili, Modeling and control of mechanical systems in terms of qua
 
 
 class PRR(System):
-    """A base on a vertical slide carries two uniform links; the tip keeps to a level surface at height zero.
+    """A base on a vertical slide carries two uniform links; the tip stays on a horizontal surface at height zero.
 
-    `slide` is the height of the base, `shoulder` the angle of the first link from the x axis, `elbow` that of the
-    second from the first. The multiplier is the force of the surface on the tip (N), positive upwards; it can push and
-    pull.
+    `slide` is the height of the base (m), `shoulder` the angle of the first link from the x axis and `elbow` that of
+    the second link from the first (rad). The multiplier is the force of the surface on the tip (N), positive upwards;
+    the constraint is bilateral, so it can push and pull.
 
-    The motion that the source asks for, `0.5 + 0.3 sin(0.6 π t)` of the tip and `π/12 + π/6 sin(π t)` of the last link,
-    is out of reach for t in [7.36, 7.64] s: the cosine of `shoulder` would have to be up to 1.059.
+    The reference motion of the source, `0.5 + 0.3 sin(0.6 π t)` for the tip and `π/12 + π/6 sin(π t)` for the last
+    link, is out of reach for t in [7.36, 7.64] s, where the cosine of `shoulder` would have to be up to 1.059.
     """
 
     m: float = 5.0
@@ -37,13 +37,16 @@ class PRR(System):
     inputs = ("slide force", "shoulder torque", "elbow torque")
 
     def points(self, q):
-        """Base, elbow and tip (m)."""
+        """Positions of base, elbow and tip (m)."""
         base = jnp.stack([jnp.zeros_like(q[0]), q[0]])
         elbow = base + self.l * jnp.array([jnp.cos(q[1]), jnp.sin(q[1])])
         return base, elbow, elbow + self.l * jnp.array([jnp.cos(q[1] + q[2]), jnp.sin(q[1] + q[2])])
 
     def pose(self, q):
-        """What the source controls: the tip's distance from the slide (m), the last link's angle from upright (rad)."""
+        """Outputs that the source controls: distance of the tip from the slide (m), angle of the last link (rad).
+
+        The angle is zero when the last link points vertically downwards.
+        """
         return jnp.stack([self.points(q)[2][0], q[1] + q[2] - 1.5 * jnp.pi])
 
     def kinetic_energy(self, q, v, t):
@@ -73,12 +76,12 @@ class PRR(System):
 
 
 def rod_energy(mass, start, end):
-    """Kinetic energy of a uniform rod, from the velocities of its ends."""
+    """Kinetic energy (J) of a uniform rod with the given end velocities (m/s)."""
     return mass * (start @ start + start @ end + end @ end) / 6.0
 
 
 def prr(m: Positive = 5.0, l: Positive = 1.0, g: float = 9.81) -> Example:
-    """The weight is carried at the slide; the arm starts from rest and sways with its tip on the surface."""
+    """A constant slide force carries the weight; the arm starts at rest and sways with its tip on the surface."""
     return Example(
         system=PRR(m=m, l=l, g=g),
         title="PRR arm with its tip on a surface: coordinates in metres and radians",
@@ -93,14 +96,14 @@ def prr(m: Positive = 5.0, l: Positive = 1.0, g: float = 9.81) -> Example:
 def prr_tracking(
     m: Positive = 5.0, l: Positive = 1.0, g: float = 9.81, amplitude: float = 0.3, kp: float = 3.0, kd: float = 5.0
 ) -> Example:
-    """The source's motion and gains, in quasi-velocities, from its start beside the path.
+    """Tracking in quasi-velocities with the motion and the gains of the source, from an initial state off the path.
 
-    Seven seconds: at 7.36 s the motion gets out of reach (it does not with an `amplitude` of 0.2 m).
+    The simulation ends at 7 s because the motion is out of reach from 7.36 s, unless `amplitude` is 0.2 m or less.
     """
     system = PRR(m=m, l=l, g=g)
     return Example(
         system=system,
-        title="PRR arm following a motion in quasi-velocities: no metric to choose",
+        title="PRR arm tracking a motion in quasi-velocities: no metric to choose",
         source=_SOURCE,
         q=_start(l),
         v=np.zeros(3),
@@ -120,15 +123,16 @@ def prr_pressing(
     kf: float = 1.0,
     ki: float = 5.0,
 ) -> Example:
-    """The same motion while the surface feels `force` (N), pressed downwards.
+    """The motion of `prr_tracking` while the tip presses on the surface with `force` (N, positive for pressing).
 
-    The source's multiplier has the other sign: its 50 is a tip that pulls at the surface, `force=-50` here.
+    The multiplier of the source has the opposite sign: its value 50 is a tip that pulls on the surface, here
+    `force=-50`.
     """
     system = PRR(m=m, l=l, g=g)
     law = HybridMotionForce(system, system.pose, _motion(amplitude), kp, kd, {"tip on the surface": force}, kf, ki)
     return Example(
         system=system,
-        title="PRR arm pressing on a surface with 50 N while it moves",
+        title="PRR arm pressing on a surface with 50 N while moving",
         source=_SOURCE,
         q=_start(l),
         v=np.zeros(3),
@@ -138,12 +142,12 @@ def prr_pressing(
 
 
 def _start(l: float) -> np.ndarray:
-    """As in the source: the tip at 0.7 l from the slide, the last link upright."""
+    """Initial coordinates of the source: the tip at 0.7 l from the slide, the last link vertical."""
     shoulder = np.arccos(0.7)
     elbow = 1.5 * np.pi - shoulder
     return np.array([-l * (np.sin(shoulder) + np.sin(shoulder + elbow)), shoulder, elbow])
 
 
 def _motion(amplitude: float) -> Sinusoid:
-    """The source's reference for `PRR.pose`."""
+    """Reference motion of the source for `PRR.pose`."""
     return Sinusoid([0.5, np.pi / 12], [amplitude, np.pi / 6], [0.3, 0.5])

@@ -1,4 +1,4 @@
-"""Which values a parameter of an example may have, said by its annotation: `def pendulum(m: Positive = 1.0, …)`."""
+"""Valid ranges of example parameters, given as annotations: `def pendulum(m: Positive = 1.0, …)`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bricard.errors import is_concrete
 
 
 class Range(NamedTuple):
-    """An interval of numbers."""
+    """A closed interval; with `without_low`, the lower end is excluded."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -30,47 +30,47 @@ class Range(NamedTuple):
 
 
 Positive = Annotated[float, Range(0.0, without_low=True)]
-"""A mass, a length, a duration."""
+"""For masses, lengths and durations."""
 NonNegative = Annotated[float, Range(0.0)]
-"""A moment of inertia, a stiffness, a coefficient of friction."""
+"""For moments of inertia, stiffnesses and friction coefficients."""
 Fraction = Annotated[float, Range(0.0, 1.0)]
-"""A coefficient of restitution."""
+"""For coefficients of restitution."""
 Count = Annotated[int, Range(1, 100)]
-"""Of parts; more would take minutes to compile."""
+"""For numbers of repeated parts; larger ones would take minutes to compile."""
 Delay = Annotated[int, Range(0, 100)]
-"""In samples."""
+"""For delays in samples."""
 
 
 def parameter_problems(build: Callable[..., Any], given: dict[str, Any]) -> list[str]:
-    """What is wrong with the parameters that are given to the function of an example."""
+    """Problems with the parameters `given` for the function `build` of an example, compared with its annotations."""
     known = inspect.signature(build).parameters
     unknown = [p for p in given if p not in known]
     if unknown:
         listed = ", ".join(known) or "none"
         return [f"no parameter called {p!r}; its parameters are {listed}" for p in unknown]
     hints = typing.get_type_hints(build, include_extras=True)
-    wanted = {name: _wanted(hints[name], value) for name, value in given.items() if name in hints}
-    return [f"{name} must be {text}, not {_short(given[name])}" for name, text in wanted.items() if text is not None]
+    expected = {name: _expectation(hints[name], value) for name, value in given.items() if name in hints}
+    return [f"{name} must be {x}, not {_abbreviated(given[name])}" for name, x in expected.items() if x is not None]
 
 
-def _wanted(hint: Any, value: Any) -> str | None:
-    """What the annotation asks for, if `value` is not of that kind."""
+def _expectation(hint: Any, value: Any) -> str | None:
+    """Description of the values that the annotation allows, or None if `value` is one of them."""
     if not is_concrete(value):
         return None
     origin = typing.get_origin(hint)
     if origin is Annotated:
         base, range_ = typing.get_args(hint)[:2]
-        return _wanted(base, value) or (None if value in range_ else str(range_))
+        return _expectation(base, value) or (None if value in range_ else str(range_))
     if origin in (Union, types.UnionType):
-        found = [_wanted(x, value) for x in typing.get_args(hint)]
-        return None if None in found else next(x for x in found if x is not None)
+        expectations = [_expectation(x, value) for x in typing.get_args(hint)]
+        return None if None in expectations else next(x for x in expectations if x is not None)
     if origin is Literal:
         options = typing.get_args(hint)
         return None if any(type(value) is type(x) and value == x for x in options) else f"one of {', '.join(options)}"
     if hint is type(None):
         return None if value is None else "None"
     if hint is int:
-        return None if isinstance(value, numbers.Integral) and not isinstance(value, bool) else "a whole number"
+        return None if isinstance(value, numbers.Integral) and not isinstance(value, bool) else "an integer"
     if hint is float:
         return None if _is_finite(value) else "a finite number"
     return None
@@ -85,9 +85,9 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def _short(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     try:
         text = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        text = "a number of thousands of digits"
+    except ValueError:  # Python refuses to print very long integers
+        text = "an integer of thousands of digits"
     return text if len(text) <= 60 else f"{text[:40]}…"

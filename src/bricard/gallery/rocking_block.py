@@ -1,4 +1,4 @@
-"""A slender block that rocks on its corners (Housner 1963): each impact takes a fixed share of its energy."""
+"""Rocking of a slender block on its corners (Housner 1963): each impact dissipates a fixed fraction of its energy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bricard.system import System
 
 
 class Block(System):
-    """A uniform block by the position of its centre and its tilt (counterclockwise)."""
+    """A uniform block, described by the position of its centre (m) and its counterclockwise tilt (rad)."""
 
     m: float = 1.0
     """Mass (kg)."""
     b: float = 0.2
-    """Half its width (m)."""
+    """Half of the width (m)."""
     h: float = 0.6
-    """Half its height (m)."""
+    """Half of the height (m)."""
     g: float = 9.81
     """Gravity (m/s²)."""
 
@@ -29,16 +29,16 @@ class Block(System):
 
     @property
     def radius(self) -> Float[Array, ""]:
-        """From a corner to the centre (m)."""
+        """Distance from a corner to the centre (m)."""
         return jnp.hypot(self.b, self.h)
 
     @property
     def slenderness(self) -> Float[Array, ""]:
-        """Angle at a corner between the centre and the side (rad): tilted by more, it falls over."""
+        """Angle at a corner between the diagonal and the vertical side (rad); at larger tilts the block falls over."""
         return jnp.arctan2(self.b, self.h)
 
     def corner(self, q, side, up=-1.0):
-        """The corner on the left (−1) or right (1) `side`, below (−1) or above (1)."""
+        """Position (m) of the corner on the left (`side=-1`) or right (1), at the bottom (`up=-1`) or top (1)."""
         c, s = jnp.cos(q[2]), jnp.sin(q[2])
         x, y = side * self.b, up * self.h
         return q[:2] + jnp.stack([c * x - s * y, s * x + c * y])
@@ -57,7 +57,7 @@ class Block(System):
 
 
 class Corner(eqx.Module):
-    """Position of a lower corner."""
+    """Function `(q, t)` that returns the position of a lower corner (m)."""
 
     block: Block
     side: Float[Array, ""]
@@ -67,7 +67,10 @@ class Corner(eqx.Module):
 
 
 def block_at(block: Block, tilt: float) -> np.ndarray:
-    """The block tilted by `tilt` (rad), on its right corner at the origin if negative, else on its left one."""
+    """Coordinates of the block at `tilt` (rad), standing on a corner at the origin.
+
+    It stands on the left corner if `tilt` is positive, else on the right one.
+    """
     side = np.sign(-tilt) if tilt else 1.0
     corner = np.asarray(block.corner(jnp.array([0.0, 0.0, tilt]), side))
     return np.array([-corner[0], -corner[1], tilt])
@@ -81,13 +84,13 @@ def rocking_block(
     tilt: float = 0.1,
     friction: NonNegative = 10.0,
 ) -> Example:
-    """Let go at `tilt` (rad) on one corner; `friction` is enough for the corners not to slip."""
+    """Released at rest at `tilt` (rad) on one corner; the default `friction` coefficient prevents slip."""
     block = Block(m=m, b=b, h=h, g=g)
     sides = (("left corner", -1.0), ("right corner", 1.0))
     contacts = [point_contact(Corner(block, jnp.asarray(s)), friction=friction, name=n) for n, s in sides]
     return Example(
         system=block,
-        title="Rocking block: from corner to corner, ever faster",
+        title="Rocking block: impacts on alternating corners, ever faster",
         source="G. W. Housner, The behavior of inverted pendulum structures during earthquakes, Bulletin of the "
         "Seismological Society of America 53, 1963",
         q=block_at(block, tilt),

@@ -1,4 +1,4 @@
-"""Thin disc that rolls without slipping (Exudyn's rolling coin): nonholonomic, by two constraints on its velocity."""
+"""Thin disc rolling without slip (rolling coin of Exudyn): two nonholonomic constraints."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bricard.system import System
 
 
 class RollingDisc(System):
-    """A thin disc on a level floor: its rim touches the floor (holonomic) and does not slip (two rows on the velocity).
+    """A thin disc on a horizontal floor: its rim touches the floor (holonomic) and does not slip (nonholonomic).
 
-    Coordinates are the centre (m) and the quaternion of the disc, whose axis is its own x axis. Velocities are that of
-    the centre (m/s, world) and the angular velocity (rad/s, in the frame of the disc). The multipliers are the floor's
-    force (N): normal, then along x and y. A disc that lies flat has no single point of contact; stay away from it.
+    Coordinates are the centre (m) and the quaternion of the disc; its axis is the x axis of its body frame. Velocities
+    are those of the centre (m/s, world frame) and the angular velocity (rad/s, body frame). The multipliers are the
+    force of the floor on the disc (N): normal, then along x and y. The model is singular when the disc lies flat.
     """
 
     m: float = 1.0
@@ -25,9 +25,9 @@ class RollingDisc(System):
     r: float = 0.01
     """Radius (m)."""
     I_axis: float = 5e-5
-    """Inertia about the axis (kg m²)."""
+    """Moment of inertia about the axis (kg m²)."""
     I_across: float = 2.5e-5
-    """Inertia about a diameter (kg m²)."""
+    """Moment of inertia about a diameter (kg m²)."""
     g: float = 9.81
     """Gravity (m/s²), along −z."""
 
@@ -36,14 +36,14 @@ class RollingDisc(System):
     constraint_names = ("rim on the floor", "no slip x", "no slip y")
 
     def to_contact(self, q):
-        """From the centre to the lowest point of the rim (m), world frame."""
+        """Vector from the centre to the lowest point of the rim (m), in the world frame."""
         axis = rotation_matrix(q[3:])[:, 0]
         up = jnp.array([0.0, 0.0, 1.0])
         steepest = up - axis[2] * axis
         return -self.r * steepest / jnp.sqrt(steepest @ steepest)
 
     def contact(self, q):
-        """The lowest point of the rim (m)."""
+        """Position of the lowest point of the rim (m)."""
         return q[:3] + self.to_contact(q)
 
     def kinetic_energy(self, q, v, t):
@@ -57,11 +57,11 @@ class RollingDisc(System):
         return self.contact(q)[2:]
 
     def velocity_constraints(self, q, t):
-        # Row i of `v + ω × a = 0` is `v_i + (a × e_i)ᵀ R` times the angular velocity in the disc's frame.
+        # Component i of `v + ω × a = 0` is `v_i + (a × e_i)ᵀ R w = 0`, with the angular velocity w in the body frame.
         arm, rotation = self.to_contact(q), rotation_matrix(q[3:])
         x, y, _ = jnp.eye(3)
-        turn = jnp.stack([jnp.cross(arm, x), jnp.cross(arm, y)]) @ rotation
-        return jnp.concatenate([jnp.eye(2, 3), turn], axis=1), jnp.zeros(2)
+        angular = jnp.stack([jnp.cross(arm, x), jnp.cross(arm, y)]) @ rotation
+        return jnp.concatenate([jnp.eye(2, 3), angular], axis=1), jnp.zeros(2)
 
     def qdot(self, q, v):
         return jnp.concatenate([v[:3], quaternion_rate(q[3:], v[3:])])
@@ -86,16 +86,16 @@ class RollingDisc(System):
 def rolling_disc(
     m: Positive = 1.0, r: Positive = 0.01, I_axis: Positive = 5e-5, I_across: Positive = 2.5e-5, g: float = 9.81
 ) -> Example:
-    """Almost upright, spinning at five turns a second about the vertical: it leans over and rights itself again."""
+    """Starts almost upright, spinning about the vertical at five turns per second; it leans over and rises again."""
     tilt, spin = np.deg2rad(1.0), 10.0 * np.pi
     centre = r * np.array([np.sin(tilt), 0.0, np.cos(tilt)])
-    turn = np.array([0.0, 0.0, spin])
-    in_disc = spin * np.array([-np.sin(tilt), 0.0, np.cos(tilt)])
+    omega_world = np.array([0.0, 0.0, spin])
+    omega_body = spin * np.array([-np.sin(tilt), 0.0, np.cos(tilt)])
     return Example(
         system=RollingDisc(m=m, r=r, I_axis=I_axis, I_across=I_across, g=g),
         title="Rolling disc: a nonholonomic system with quaternions",
         source="Exudyn, test model rollingCoinTest",
         q=np.concatenate([centre, [np.cos(tilt / 2), 0.0, np.sin(tilt / 2), 0.0]]),
-        v=np.concatenate([np.cross(turn, centre), in_disc]),
+        v=np.concatenate([np.cross(omega_world, centre), omega_body]),
         t_end=0.5,
     )

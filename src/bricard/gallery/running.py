@@ -1,4 +1,4 @@
-"""Landing of a runner (Bencsik, chapter 7): how much of the kinetic energy the first contact of the foot takes."""
+"""Landing of a runner (Bencsik, chapter 7): kinetic energy lost at the first contact of the foot."""
 
 from __future__ import annotations
 
@@ -20,49 +20,59 @@ if TYPE_CHECKING:
 
 
 class Runner(System):
-    """Foot, shank and thigh as rods, the rest of the body as a point mass at the hip.
+    """Foot, shank and thigh are rods; the rest of the body is a point mass at the hip.
 
-    `x`, `y` are the toe; `foot` counts from the horizontal, `shank` and `thigh` from the vertical, positive where the
-    foot lands ahead of the body. Data of the source, whose (7.10) prints `J²` for `J`.
+    `x`, `y` are the position of the toe (m). The angle `foot` is measured from the horizontal, `shank` and `thigh` from
+    the vertical (rad), positive if the foot is ahead of the body. The data are those of the source, whose equation
+    (7.10) prints `J²` for `J`.
     """
 
     m_body: float = 58.5
     """Mass of the trunk, the head, the arms and the other leg (kg)."""
     m_thigh: float = 10.3
+    """Mass of the thigh (kg)."""
     m_shank: float = 3.16
+    """Mass of the shank (kg)."""
     m_foot: float = 1.0
+    """Mass of the foot (kg)."""
     J_thigh: float = 0.139
-    """Inertia about the centre of mass (kg m²)."""
+    """Moment of inertia of the thigh about its centre of mass (kg m²)."""
     J_shank: float = 0.0482
+    """Moment of inertia of the shank about its centre of mass (kg m²)."""
     J_foot: float = 0.000456
+    """Moment of inertia of the foot about its centre of mass (kg m²)."""
     l_thigh: float = 0.402
-    """Length (m)."""
+    """Length of the thigh (m)."""
     l_shank: float = 0.428
+    """Length of the shank (m)."""
     l_foot: float = 0.274
+    """Length of the foot (m)."""
     d_thigh: float = 0.164
-    """From the upper end to the centre of mass (m)."""
+    """Distance from the hip to the centre of mass of the thigh (m)."""
     d_shank: float = 0.188
+    """Distance from the knee to the centre of mass of the shank (m)."""
     d_foot: float = 0.032
+    """Distance from the heel to the centre of mass of the foot (m)."""
     g: float = 9.81
     """Gravity (m/s²), along −y."""
 
     coordinates = ("x", "y", "foot", "shank", "thigh")
 
     def on_foot(self, q, s):
-        """The point of the sole at strike index `s`: 0 is the heel, 1 the toe."""
+        """Position (m) of the point of the sole at strike index `s`: 0 is the heel, 1 the toe."""
         return q[:2] + (1.0 - s) * self.l_foot * jnp.array([-jnp.cos(q[2]), jnp.sin(q[2])])
 
     def _up(self, angle):
         return jnp.array([-jnp.sin(angle), jnp.cos(angle)])
 
     def points(self, q):
-        """Toe, heel, knee and hip (4, 2)."""
+        """Positions of toe, heel, knee and hip (m), shape (4, 2)."""
         heel = self.on_foot(q, 0.0)
         knee = heel + self.l_shank * self._up(q[3])
         return jnp.stack([q[:2], heel, knee, knee + self.l_thigh * self._up(q[4])])
 
     def centres(self, q):
-        """Centres of mass of foot, shank, thigh and body (4, 2)."""
+        """Centres of mass of foot, shank, thigh and body (m), shape (4, 2)."""
         _, heel, knee, hip = self.points(q)
         foot = heel + self.d_foot * (q[:2] - heel) / self.l_foot
         shank = knee - self.d_shank * self._up(q[3])
@@ -70,13 +80,13 @@ class Runner(System):
 
     @property
     def masses(self):
-        """Of foot, shank, thigh and body (kg)."""
+        """Masses of foot, shank, thigh and body (kg), shape (4,)."""
         return jnp.stack([self.m_foot, self.m_shank, self.m_thigh, self.m_body])
 
     def kinetic_energy(self, q, v, t):
-        speeds = jax.jvp(self.centres, (q,), (v,))[1]
-        turning = jnp.stack([self.J_foot, self.J_shank, self.J_thigh]) @ v[2:] ** 2
-        return 0.5 * (self.masses @ jnp.sum(speeds**2, axis=1) + turning)
+        velocities = jax.jvp(self.centres, (q,), (v,))[1]
+        rotation = jnp.stack([self.J_foot, self.J_shank, self.J_thigh]) @ v[2:] ** 2
+        return 0.5 * (self.masses @ jnp.sum(velocities**2, axis=1) + rotation)
 
     def potential_energy(self, q, t):
         return self.g * self.masses @ self.centres(q)[:, 1]
@@ -96,9 +106,10 @@ def lost_fraction(
     velocity: tuple[float, float] = (0.0, -1.0),
     foot: float = 0.0,
 ) -> Float[Array, ""]:
-    """`T_c / T`: the share of the kinetic energy lost when the foot's point `strike_index` sticks to the ground.
+    """Fraction `T_c / T` of the kinetic energy that is lost when a point of the foot sticks to the ground.
 
-    Angles in radians; the whole body moves with `velocity` (m/s) before.
+    `strike_index` is the point: 0 is the heel, 1 the toe. `shank`, `thigh` and `foot` are angles (rad). Before the
+    impact, the whole body translates with `velocity` (m/s).
     """
     s, *angles = (jnp.asarray(x, dtype=float) for x in (strike_index, shank, thigh, foot))
     return _lost_fraction(runner, s, jnp.stack(angles), jnp.asarray(velocity, dtype=float))
@@ -114,10 +125,10 @@ def _lost_fraction(runner: Runner, s, angles, velocity) -> Float[Array, ""]:
 
 
 def maps(runner: Runner | None = None, points: int = 25) -> dict[str, Float[Array, "points points"]]:
-    """The source's three studies over strike index (rows, 0 … 1) and shank angle (columns, −15° … 15°): `T_c / T`.
+    """Lost fraction `T_c / T` over strike index (rows, 0 … 1) and shank angle (columns, −15° … 15°), as in the source.
 
-    "straight": the thigh in line with the shank, falling at 1 m/s; "bent": the thigh at 15°; and with 3, 4, 5 m/s
-    forward besides.
+    All landings have a downward speed of 1 m/s. "straight": the thigh is in line with the shank; "bent": the thigh is
+    at 15°; "3 m/s", "4 m/s" and "5 m/s": the same with forward speed.
     """
     runner = Runner() if runner is None else runner
     s, shank = jnp.linspace(0.0, 1.0, points), jnp.deg2rad(jnp.linspace(-15.0, 15.0, points))
@@ -125,19 +136,19 @@ def maps(runner: Runner | None = None, points: int = 25) -> dict[str, Float[Arra
     bent = jnp.full_like(shanks, jnp.deg2rad(15.0))
     cases = {"straight": (shanks, 0.0), "bent": (bent, 0.0)} | {f"{u} m/s": (bent, float(u)) for u in (3, 4, 5)}
     return {
-        name: _along(runner, indices, shanks, thigh, jnp.array([forward, -1.0])).reshape(points, points)
+        name: _lost_fractions(runner, indices, shanks, thigh, jnp.array([forward, -1.0])).reshape(points, points)
         for name, (thigh, forward) in cases.items()
     }
 
 
 @eqx.filter_jit
-def _along(runner: Runner, s, shank, thigh, velocity) -> Float[Array, " n"]:
+def _lost_fractions(runner: Runner, s, shank, thigh, velocity) -> Float[Array, " n"]:
     angles = jnp.stack([shank, thigh, jnp.zeros_like(shank)], axis=1)
     return jax.lax.map(lambda x: _lost_fraction(runner, x[0], x[1], velocity), (s, angles))
 
 
 def maps_figure(runner: Runner | None = None, points: int = 25) -> Figure:
-    """The maps as a matplotlib figure (extra `plot`), in per cent; logarithmic for the vertical landings."""
+    """Plot `maps` in per cent with matplotlib (extra `plot`), with a logarithmic scale for the vertical landings."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
@@ -156,14 +167,17 @@ def maps_figure(runner: Runner | None = None, points: int = 25) -> Figure:
 
 
 def running(g: float = 9.81, forward: float = 3.0, friction: NonNegative = 0.8) -> Example:
-    """A forefoot landing: the toe strikes first, sticks, and the leg, which has no muscles, folds."""
+    """A forefoot landing: the toe strikes first and sticks, and the leg, which has no muscles, folds.
+
+    `forward` is the horizontal speed (m/s).
+    """
     runner = Runner(g=g)
     q = np.array([0.0, 0.0, 0.2, 0.0, np.deg2rad(15.0)])
     ends = (("toe", 1.0), ("heel", 0.0))
     contacts = [point_contact(_Sole(runner, jnp.asarray(s)), friction=friction, name=name) for name, s in ends]
     return Example(
         system=runner,
-        title="Landing of a runner: how hard the foot strikes depends on how it lands",
+        title="Landing of a runner: energy lost at foot strike",
         source="L. Bencsik, Dynamic analysis and tracking control of underactuated multibody systems, PhD thesis, "
         "Budapest 2017, chapter 7",
         q=q + np.array([0.0, 0.01, 0.0, 0.0, 0.0]),

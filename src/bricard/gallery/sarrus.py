@@ -1,4 +1,4 @@
-"""Sarrus's linkage: six hinges that guide a plate straight up and down."""
+"""Sarrus's linkage: six revolute joints that guide a plate straight up and down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bricard.mechanism import Mechanism, plate, rod
 
 
 def sarrus(coordinates: Coordinates = "relative", angle: float = 0.6) -> Example:
-    """Two folding limbs at right angles, links 0.3 m long and `angle` (rad) from the vertical; the plate falls."""
+    """Two folding limbs at right angles, with links of 0.3 m at `angle` (rad) from the vertical; released at rest."""
     m = Mechanism(gravity=(0, 0, -9.81), name="Sarrus")
     length, reach = 0.3, 0.2
     rise, out = length * np.cos(angle), length * np.sin(angle)
@@ -28,7 +28,7 @@ def sarrus(coordinates: Coordinates = "relative", angle: float = 0.6) -> Example
     return mechanism_example(
         m,
         coordinates,
-        title="Sarrus's linkage: a straight line in space from hinges, with one redundant constraint",
+        title="Sarrus's linkage: spatial straight-line motion with revolute joints, one redundant constraint",
         source="P. F. Sarrus, 1853",
         t_end=0.25,
     )

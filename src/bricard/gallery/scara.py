@@ -1,4 +1,4 @@
-"""SCARA robot whose tool is held to a path (Xu & Liu): the constraint forces are the motor torques it needs."""
+"""SCARA robot whose tool is constrained to a path (Xu & Liu): the constraint forces are the required motor torques."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _SOURCE = (
 
 
 class ScaraArm(System):
-    """Two hinged links, a wrist and a vertical quill, each with a motor; the tool shall climb a helix without turning.
+    """Two links, a wrist and a vertical quill, each with a motor; the tool is to climb a helix without rotating.
 
-    Angles count from the y axis, counterclockwise from above.
+    `shoulder` is measured from the y axis, `elbow` and `wrist` from the previous link (rad), counterclockwise seen from
+    above; `quill` is the height of the tool above `l0` (m).
     """
 
     m1: float = 20.0
@@ -38,25 +39,25 @@ class ScaraArm(System):
     l2: float = 0.25
     """Length of the second link (m)."""
     r1: float = 0.1
-    """From the first joint to the first link's centre of mass (m)."""
+    """Distance from the first joint to the centre of mass of the first link (m)."""
     r2: float = 0.125
-    """From the second joint to the second link's centre of mass (m)."""
+    """Distance from the second joint to the centre of mass of the second link (m)."""
     I1: float = 0.27
-    """Inertia of the first link about its centre, vertical axis (kg m²)."""
+    """Moment of inertia of the first link about the vertical axis through its centre of mass (kg m²)."""
     I2: float = 0.31
-    """The same of the second link (kg m²)."""
+    """Moment of inertia of the second link (kg m²), like `I1`."""
     I3: float = 0.02
-    """The same of the wrist (kg m²)."""
+    """Moment of inertia of the wrist (kg m²), like `I1`."""
     I4: float = 0.0001
-    """The same of the quill (kg m²)."""
+    """Moment of inertia of the quill (kg m²), like `I1`."""
     g: float = 9.81
     """Gravity (m/s²), along −z."""
     reach: float = 0.35
-    """Distance of the helix' axis from the robot's (m)."""
+    """Distance of the axis of the helix from the first joint axis (m)."""
     radius: float = 0.05
     """Radius of the helix (m)."""
     rate: float = 0.4 * np.pi
-    """Angular velocity on the helix (rad/s), clockwise from above."""
+    """Angular velocity on the helix (rad/s), clockwise seen from above."""
     climb: float = 0.02
     """Vertical velocity on the helix (m/s)."""
 
@@ -64,12 +65,12 @@ class ScaraArm(System):
     inputs = ("shoulder torque", "elbow torque", "wrist torque", "quill force")
 
     def point(self, q, first, second):
-        """Horizontal position (m) of the point `first` along link 1 and from there `second` along link 2."""
+        """Horizontal position (m) at the distance `first` along link 1 and from there `second` (m) along link 2."""
         a, b = q[0], q[0] + q[1]
         return first * jnp.array([-jnp.sin(a), jnp.cos(a)]) + second * jnp.array([-jnp.sin(b), jnp.cos(b)])
 
     def path(self, t):
-        """Wanted position of the tool (m)."""
+        """Desired position of the tool (m), shape (3,)."""
         angle = self.rate * t
         return jnp.array([self.radius * jnp.sin(angle), self.reach + self.radius * jnp.cos(angle), self.climb * t])
 
@@ -78,16 +79,16 @@ class ScaraArm(System):
             return self.point(q, self.r1, 0.0), self.point(q, self.l1, self.r2), self.point(q, self.l1, self.l2)
 
         _, (first, second, tool) = jax.jvp(centres, (q,), (v,))
-        turn = jnp.cumsum(v[:3])
-        moving = self.m1 * first @ first + self.m2 * second @ second + (self.m3 + self.m4) * tool @ tool
-        turning = self.I1 * turn[0] ** 2 + self.I2 * turn[1] ** 2 + (self.I3 + self.I4) * turn[2] ** 2
-        return 0.5 * (moving + turning + self.m4 * v[3] ** 2)
+        rates = jnp.cumsum(v[:3])
+        translation = self.m1 * first @ first + self.m2 * second @ second + (self.m3 + self.m4) * tool @ tool
+        rotation = self.I1 * rates[0] ** 2 + self.I2 * rates[1] ** 2 + (self.I3 + self.I4) * rates[2] ** 2
+        return 0.5 * (translation + rotation + self.m4 * v[3] ** 2)
 
     def potential_energy(self, q, t):
         return self.m4 * self.g * (self.l0 + q[3])
 
     def off_path(self, q, t):
-        """What the tool misses in x and y (m), in direction (rad) and in z (m)."""
+        """Path error of the tool, shape (4,): x and y (m), direction (rad) and z (m)."""
         x, y, z = self.path(t)
         tool = self.point(q, self.l1, self.l2)
         return jnp.array([tool[0] - x, tool[1] - y, q[0] + q[1] + q[2], q[3] + self.l0 - z])
@@ -96,7 +97,7 @@ class ScaraArm(System):
         return jnp.eye(4)
 
     def drawing(self, q, t):
-        top = 0.45  # Height of the arm (m), for the picture only: the model does not need it.
+        top = 0.45  # height of the arm (m), which the dynamics do not depend on
         elbow, tool = self.point(q, self.l1, 0.0), self.point(q, self.l1, self.l2)
         a = q[0] + q[1] + q[2]
         grip = 0.02 * jnp.array([jnp.cos(a), jnp.sin(a)])
@@ -117,12 +118,12 @@ class ScaraArm(System):
 
 
 class Scara(ScaraArm):
-    """The arm held to its path by four moving constraints.
+    """The arm with four time-dependent constraints that keep the tool on its path.
 
-    They hold all four coordinates, so that nothing is left to integrate: `Aᵀλ` is what the motors must do. The source
-    starts beside the path, at (−30°, 55°, −24°); its minus signs are lost in print. Without stabilisation that start
-    errs by exactly `Φ₀ + Φ̇₀ t`: 7.4 mm and 17 mm in x and y after 20 s (the source reports 0.8 mm and 7 mm), 10 mm in
-    z (as reported).
+    They determine all four coordinates, so there is no degree of freedom left; `Aᵀλ` are the motor torques and the
+    quill force that the path requires. The source starts off the path, at (−30°, 55°, −24°); its minus signs are lost
+    in print. From this start, the error without stabilisation is exactly `Φ₀ + Φ̇₀ t`: after 20 s, 7.4 mm and 17 mm in
+    x and y (the source reports 0.8 mm and 7 mm) and 10 mm in z (as reported).
     """
 
     constraint_names = ("tool x", "tool y", "tool direction", "tool z")
@@ -151,33 +152,34 @@ def scara(
     rate: float = 0.4 * np.pi,
     climb: float = 0.02,
 ) -> Example:
-    """On the path from the start, unlike the source's; two turns of the helix."""
-    far = reach + radius  # The tool starts at (0, far), along +x: the elbow's angle does not change at this moment.
-    elbow = np.arccos((far**2 - l1**2 - l2**2) / (2.0 * l1 * l2))
+    """Two turns of the helix; unlike in the source, the initial state lies on the path."""
+    # The tool starts at (0, distance) and moves along +x, so the rate of the elbow is zero at t = 0.
+    distance = reach + radius
+    elbow = np.arccos((distance**2 - l1**2 - l2**2) / (2.0 * l1 * l2))
     shoulder = -np.arctan2(l2 * np.sin(elbow), l1 + l2 * np.cos(elbow))
-    turn = -rate * radius / far
+    shoulder_rate = -rate * radius / distance
     links = {"m1": m1, "m2": m2, "m3": m3, "m4": m4, "l0": l0, "l1": l1, "l2": l2, "r1": r1, "r2": r2}
     inertias = {"I1": I1, "I2": I2, "I3": I3, "I4": I4}
     return Example(
         system=Scara(**links, **inertias, g=g, reach=reach, radius=radius, rate=rate, climb=climb),
-        title="SCARA robot on a helix: moving constraints give the motor torques",
+        title="SCARA robot on a helix: time-dependent constraints give the motor torques",
         source=_SOURCE,
         q=np.array([shoulder, elbow, -shoulder - elbow, -l0]),
-        v=np.array([turn, 0.0, -turn, climb]),
+        v=np.array([shoulder_rate, 0.0, -shoulder_rate, climb]),
         t_end=2.0 * 2.0 * np.pi / rate,
     )
 
 
 def scara_guided(alpha: float = 0.25, beta: float = 200.0**0.5) -> Example:
-    """The free arm with motors that do what the constraint force would, from the source's start beside the path.
+    """The unconstrained arm, whose motors apply the constraint force; it starts off the path, as in the source.
 
-    Errors decay as `Φ̈ + 2α Φ̇ + β² Φ = 0`; the source writes α = 0.5 and β = 200 for what is 2α and β² here. They swing
-    at 2.25 Hz and die away as `e^{−t/4}`.
+    Path errors decay as `Φ̈ + 2α Φ̇ + β² Φ = 0`; the source writes α = 0.5 and β = 200 for 2α and β² here. With these
+    values they oscillate at 2.25 Hz and decay as `e^{−t/4}`.
     """
     system = ScaraArm()
     return Example(
         system=system,
-        title="SCARA robot guided to a helix: a constraint as control, Baumgarte's stabilisation as feedback",
+        title="SCARA robot guided to a helix: servo-constraint with Baumgarte stabilisation as feedback",
         source=_SOURCE,
         q=np.radians([-30.0, 55.0, -24.0, 0.0]),
         v=np.array([-0.157, 0.0001, 0.157, 0.0195]),

@@ -1,4 +1,4 @@
-"""Six-axis arm: an open chain of hinges, with a motor in each."""
+"""Six-axis arm: an open chain of revolute joints, each with a motor."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, box, cylinder, rod
 
 FRICTION = (5.0, 10.0, 3.0, 0.05, 0.05, 0.01)
-"""Of the gear in each joint (N m s/rad)."""
+"""Viscous friction coefficient of the gear in each joint (N m s/rad)."""
 
 
 def six_axis_arm(coordinates: Coordinates = "relative") -> Example:
     """Waist, shoulder, elbow and a wrist with three axes; starts with the arm stretched out, moving in all joints.
 
-    Its motors do nothing by themselves: against the friction of its gears (viscous, `FRICTION`) it sinks.
+    Without motor torques, the arm sinks slowly against the viscous friction of its gears (`FRICTION`).
     """
     m = Mechanism(gravity=(0, 0, -9.81), name="six-axis arm")
     links = {
@@ -24,18 +24,18 @@ def six_axis_arm(coordinates: Coordinates = "relative") -> Example:
         "wrist pitch": (cylinder((0.7, 0, 0.4), (0.76, 0, 0.4), 0.03, 0.6), (0.7, 0, 0.4), (0, 1, 0)),
         "hand": (box((0.8, 0, 0.4), (0.06, 0.1, 0.02), 0.3), (0.76, 0, 0.4), (1, 0, 0)),
     }
-    last = m.ground
+    parent = m.ground
     for i, (name, (shape, at, axis)) in enumerate(links.items()):
         body = m.body(name, shape)
-        m.revolute(f"J{i + 1}", last, body, at, axis, limits=(-2.8, 2.8))
+        m.revolute(f"J{i + 1}", parent, body, at, axis, limits=(-2.8, 2.8))
         m.motor(f"motor {i + 1}", f"J{i + 1}", limits=(-100.0, 100.0))
         m.joint_spring(f"gear {i + 1}", f"J{i + 1}", stiffness=0.0, damping=FRICTION[i])
-        last = body
+        parent = body
     m.point_sensor("tool", "hand", (0.83, 0, 0.4))
     return mechanism_example(
         m,
         coordinates,
-        title="Six-axis arm: an open chain, whose joints carry loads too",
+        title="Six-axis arm: an open chain with a motor in every joint",
         source="proportions of a common industrial arm",
         t_end=1.0,
         rates={f"J{i + 1}": r for i, r in enumerate((0.5, -0.4, 0.8, 1.0, -1.5, 2.0))},

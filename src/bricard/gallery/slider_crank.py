@@ -1,4 +1,4 @@
-"""Slider-crank of equal links: both fold onto each other twice a turn, which is where simulations fail."""
+"""Slider-crank with equal links, which coincide twice per turn: a singular position in which many simulators fail."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ SOURCE = (
 
 
 class SliderCrank(System):
-    """Two massless links of equal length with point masses at their ends; the far end slides along the x axis.
+    """Two massless links of equal length with point masses at their ends; the outer end slides along the x axis.
 
-    `crank` is the angle of the first link from the x axis, `rod` that of the second from the first. At `crank = ±π/2`
-    the links coincide, the constraint matrix vanishes and a second branch, a rigidly turning double link, starts.
+    `crank` is the angle of the first link from the x axis, `rod` that of the second link from the first (rad). At
+    `crank = ±π/2` the links coincide, the constraint Jacobian vanishes, and a second branch of motion begins in which
+    the folded links rotate together.
     """
 
     m: float = 1.0
@@ -35,7 +36,7 @@ class SliderCrank(System):
     inputs = ("crank torque",)
 
     def points(self, q):
-        """Crank pin and slider (m)."""
+        """Positions of the crank pin and the slider (m)."""
         crank, rod = q[0], q[0] + q[1]
         pin = self.l * jnp.array([jnp.cos(crank), jnp.sin(crank)])
         return pin, pin + self.l * jnp.array([jnp.cos(rod), jnp.sin(rod)])
@@ -65,10 +66,10 @@ class SliderCrank(System):
 
 
 def slider_crank(m: Positive = 1.0, l: Positive = 1.0, g: float = 9.81) -> Example:
-    """Fast enough to pass eight singular positions in ten seconds."""
+    """Starts fast enough to pass eight singular positions in ten seconds."""
     return Example(
         system=SliderCrank(m=m, l=l, g=g),
-        title="Slider-crank with equal links: passes a singular position twice a turn",
+        title="Slider-crank with equal links: passes a singular position twice per turn",
         source=SOURCE,
         q=np.array([0.3, -0.6]),
         v=np.array([4.0, -8.0]),

@@ -1,4 +1,4 @@
-"""The slider-crank with a motor at its crank."""
+"""The slider-crank with a controlled motor at its crank."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ def slider_crank_driven(
     kp: float = 100.0,
     kd: float = 20.0,
 ) -> Example:
-    """The crank's motor alone turns it `turns` times, through four singular positions; the start is 0.1 rad behind.
+    """The motor turns the crank by `turns` revolutions in `duration` (s), with an initial error of −0.1 rad.
 
-    The error decays as `ë + k_d ė + k_p e = 0`, in the singular positions too.
+    With the default of two revolutions it passes four singular positions. The error decays as `ë + k_d ė + k_p e = 0`,
+    also in singular positions.
     """
-    system, start, behind = SliderCrank(m=m, l=l, g=g), 0.3, 0.1
+    system, start, error = SliderCrank(m=m, l=l, g=g), 0.3, 0.1
     reference = Polynomial([start], [start + 2.0 * np.pi * turns], duration)
-    crank = start - behind
+    crank = start - error
     return Example(
         system=system,
-        title="Slider-crank driven by its crank through singular positions",
+        title="Slider-crank driven at its crank through singular positions",
         source=SOURCE,
         q=np.array([crank, -2.0 * crank]),
         v=np.zeros(2),

@@ -1,4 +1,4 @@
-"""Pendulum on a driven cart (Bencsik, section 4.2.1): the tip is to be positioned, but only the cart is driven."""
+"""Pendulum on a driven cart (Bencsik, section 4.2.1): position control of the tip with a force on the cart."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _SOURCE = (
 
 
 class SlidingPendulum(System):
-    """A cart on a level rail with a rod hanging from it; `angle` counts from the downward vertical, counterclockwise.
+    """A cart on a horizontal rail with a hanging rod; `angle` is counterclockwise from the downward vertical (rad).
 
-    Tracking with the tip alone leaves unstable internal dynamics; blended with the cart's position it is stable below
-    two thirds. The source's fastest decay, 0.947 per sample at gains (142.4, 24.6), does not follow from its table of
-    parameters: it is 0.9987 there. With a tenth of the table's damping it nearly does (0.9476 at (142.79, 24.654)).
+    Tracking the tip alone leaves unstable internal dynamics; blending it with the cart position stabilises them for
+    blending factors below 2/3. The fastest decay in the source, 0.947 per sample at the gains (142.4, 24.6), does not
+    follow from its table of parameters, which gives 0.9987. A tenth of the tabulated damping nearly gives it (0.9476 at
+    (142.79, 24.654)).
     """
 
     m1: float = 6.35
@@ -33,11 +34,11 @@ class SlidingPendulum(System):
     l: float = 0.9
     """Length of the rod (m)."""
     r: float = 0.45
-    """From the hinge to the rod's centre of mass (m)."""
+    """Distance from the joint to the centre of mass of the rod (m)."""
     J: float = 0.00675
-    """Inertia of the rod about its centre of mass (kg m²)."""
+    """Moment of inertia of the rod about its centre of mass (kg m²)."""
     b: float = 0.002
-    """Friction of the hinge (N m s)."""
+    """Viscous friction coefficient of the joint (N m s/rad)."""
     g: float = 9.81
     """Gravity (m/s²), along −y."""
 
@@ -45,15 +46,15 @@ class SlidingPendulum(System):
     inputs = ("cart force",)
 
     def point(self, q, distance):
-        """The point of the rod at `distance` from the hinge (m)."""
+        """Position (m) of the point of the rod at `distance` (m) from the joint."""
         return jnp.array([q[0] + distance * jnp.sin(q[1]), -distance * jnp.cos(q[1])])
 
     def tip(self, q):
-        """Lower end of the rod (m): what the source's controller positions."""
+        """Position of the lower end of the rod (m), which the source controls."""
         return self.point(q, self.l)
 
     def tip_x(self, q):
-        """The same along the rail."""
+        """Position of the lower end of the rod along the rail (m)."""
         return self.tip(q)[0]
 
     def kinetic_energy(self, q, v, t):
@@ -88,10 +89,10 @@ def sliding_pendulum(
     b: NonNegative = 0.002,
     g: float = 9.81,
 ) -> Example:
-    """The rod is let go at 1 rad; the free cart yields a little and the hinge's friction eats the swing."""
+    """The rod is released at 1 rad; the free cart moves little, and joint friction damps the oscillation."""
     return Example(
         system=SlidingPendulum(m1=m1, m2=m2, l=l, r=r, J=J, b=b, g=g),
-        title="Pendulum on a driven cart: one force for two coordinates",
+        title="Pendulum on a driven cart: one input for two degrees of freedom",
         source=f"{_SOURCE} 4.2.1",
         q=np.array([0.0, 1.0]),
         v=np.zeros(2),
@@ -102,37 +103,40 @@ def sliding_pendulum(
 def sliding_pendulum_blended(
     kappa: float = 0.6, kp: float = 116.0, kd: float = 24.1, period: Positive = 0.03, delay: Delay = 1
 ) -> Example:
-    """The tip moves half a metre in 10 s; the law blends it with the cart, at 33 Hz with a sample of delay.
+    """The tip moves 0.5 m in 10 s; the controller blends tip and cart position, at 33 Hz with one sample of delay.
 
-    The tip's error is 1.0 mm (root mean square). Gains are near those of the fastest decay, which are not the source's.
+    The root-mean-square error of the tip is 1.0 mm. The gains are close to those of the fastest decay, which differ
+    from the gains of the source.
     """
     system = SlidingPendulum()
     law = Sampled(_blended(system, kappa, kp, kd), period, delay)
-    return _moved(
-        system, law, title="Pendulum on a cart, its tip positioned: blended servo-constraints", section="4.2.1"
+    return _rest_to_rest(
+        system, law, title="Tip positioning of a pendulum on a cart: blended servo-constraints", section="4.2.1"
     )
 
 
 def sliding_pendulum_periodic(
     k: Count = 1, l: Count = 5, kp: float = 110.0, kd: float = 30.0, period: Positive = 0.03, delay: Delay = 1
 ) -> Example:
-    """The same motion with the tip for `k` samples and the cart for `l` samples in turn: an error of 5.4 mm.
+    """The same motion, with the tip as output for `k` samples and the cart for `l` samples in turn.
 
-    The source prefers this to blending, by 37 %, with `k=2, l=5, kp=169, kd=15`: that gives 26 mm and forces of 219 N
-    here, against 0.3 N. At `kp=180, kd=24` this pattern has its fastest decay, 0.968 per sample, but only for small
-    swings: on this motion it diverges.
+    The root-mean-square error is 5.4 mm. The source reports a result 37 % better than with blending, for `k=2, l=5,
+    kp=169, kd=15`; these values give 26 mm here, with forces of 219 N instead of 0.3 N. The pattern `k=2, l=5` has its
+    fastest decay, 0.968 per sample, with `kp=180, kd=24`, but only for small oscillations: in this motion it diverges.
     """
     system = SlidingPendulum()
     law = Sampled(Periodic(_blended(system, 1.0, kp, kd), k, l), period, delay)
-    return _moved(system, law, title="Pendulum on a cart, its tip positioned: servo-constraints in turn", section="5.3")
+    return _rest_to_rest(
+        system, law, title="Tip positioning of a pendulum on a cart: periodically switched outputs", section="5.3"
+    )
 
 
 def _blended(system: SlidingPendulum, kappa: float, kp: float, kd: float) -> Blended:
     return Blended(system, system.tip_x, "cart", Polynomial([0.0], [0.5], 10.0), kp, kd, kappa)
 
 
-def _moved(system: SlidingPendulum, law: Sampled, title: str, section: str) -> Example:
-    """From rest on the reference."""
+def _rest_to_rest(system: SlidingPendulum, law: Sampled, title: str, section: str) -> Example:
+    """Example that starts at rest on the reference."""
     return Example(
         system, title, f"{_SOURCE} {section}", np.zeros(2), np.zeros(2), t_end=12.0, settings={"controller": law}
     )

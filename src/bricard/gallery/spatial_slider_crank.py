@@ -1,4 +1,4 @@
-"""Spatial slider-crank: hinge, ball, cross and slide in one loop."""
+"""Spatial slider-crank: revolute, spherical, universal and prismatic joint in one loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bricard.mechanism.shapes import Shape
 
 
 def spatial_slider_crank_mechanism() -> Mechanism:
-    """A crank of 0.08 m about x, a rod of 0.3 m, and a slider along x."""
+    """A crank of 0.08 m about the x axis, a rod of 0.3 m and a slider along the x axis."""
     m = Mechanism(gravity=(0, 0, -9.81), name="spatial slider-crank")
     pivot, pin, slide = np.array([0, 0.1, 0.12]), np.array([0, 0.1, 0.2]), np.array([0.2, 0, 0])
     e = (slide - pin) / 0.3
@@ -27,11 +27,11 @@ def spatial_slider_crank_mechanism() -> Mechanism:
 
 
 def spatial_slider_crank(coordinates: Coordinates = "relative") -> Example:
-    """The crank starts upright at 6 rad/s."""
+    """Starts with an upright crank that turns at 6 rad/s."""
     return mechanism_example(
         spatial_slider_crank_mechanism(),
         coordinates,
-        title="Spatial slider-crank: a closed loop of four kinds of joints",
+        title="Spatial slider-crank: a closed loop with four types of joints",
         source="E. J. Haug, Computer Aided Kinematics and Dynamics of Mechanical Systems (1989), 12.2",
         t_end=5.0,
         rates={"A": 6.0},

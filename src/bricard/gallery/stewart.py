@@ -1,4 +1,4 @@
-"""Stewart platforms, planar and spatial: legs of changing length hold a platform."""
+"""Stewart platforms, planar and spatial: legs of variable length support a platform."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def stewart(
     legs: Count = 6,
     closure: Literal["short", "platform", "weld"] = "short",
 ) -> Example:
-    """Six legs with a cross joint at the base, a slide, and a ball joint at the platform, which hangs on them.
+    """Six legs, each with a universal joint at the base, a prismatic joint, and a spherical joint at the platform.
 
-    In relative coordinates `closure` chooses where loops are cut: "short" at all ball joints but one (21 coordinates,
-    15 constraints), "platform" at all ball joints, the platform being free (24, 18), or "weld" behind the ball joints
-    (42, 36). `legs=1` is one branch.
+    In relative coordinates, `closure` selects where the loops are cut: "short" at all spherical joints but one (21
+    velocities, 15 constraints), "platform" at all spherical joints, with a free platform (24, 18), or "weld" at fixed
+    joints between spherical joints and platform (42, 36). `legs` is the number of legs, at most 6.
     """
     m = Mechanism(gravity=(0, 0, -9.81), name="Stewart platform")
     rotation = rotation_about(2, 0.2) @ rotation_about(1, -0.15) @ rotation_about(0, 0.1)
@@ -66,9 +66,9 @@ def stewart(
 def planar_stewart(
     coordinates: Coordinates = "relative", legs: Count = 3, closure: Literal["short", "platform"] = "short"
 ) -> Example:
-    """Three legs with a hinge at both ends and a slide between them hold a triangular platform in a vertical plane.
+    """Three legs, each with a prismatic joint between two revolute joints, support a triangle in a vertical plane.
 
-    With `legs=4` there is one more than needed, at the same corner as the third.
+    `legs=4` adds a redundant leg at the same corner as the third; more are not available.
     """
     m = Mechanism(gravity=(0, -9.81), planar=True, name="planar Stewart platform")
     centre, rotation = np.array([*PLANAR_CENTRE, 0.0]), rotation_about(2, 0.2)
@@ -98,13 +98,13 @@ def planar_stewart(
 
 
 CENTRE, PLANAR_CENTRE = (0.1, -0.05, 1.2), (0.1, 0.05)
-"""Of the platforms in the reference configuration (m)."""
+"""Centres of the platforms in the reference configuration (m)."""
 
 BASE_ANGLES = (-10, 10, 110, 130, 230, 250)
 PLATFORM_ANGLES = (-50, 50, 70, 170, 190, 290)
 PLANAR_ANGLES = (90, 210, 330)
 EXTRA_ANGLE = 30
-"""Of the joints on their circles, in degrees; the last is that of a leg more than needed."""
+"""Angles of the joints on their circles (degrees); the last one is for the redundant leg of the planar platform."""
 
 
 def _on_circle(radius: float, degrees: float) -> np.ndarray:

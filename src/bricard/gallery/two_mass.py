@@ -1,9 +1,9 @@
-"""Two masses in a row (Bencsik, underactuated multibody systems): joined by a spring (2.8), or by a rigid rod (3.10).
+"""Two masses in a row (Bencsik, underactuated multibody systems), joined by a spring (2.8) or by a rigid rod (3.10).
 
-The first is the smallest underactuated system: a force on one mass, the other to be moved. Seen at the first mass its
-relative degree is 2 (collocated), at the second 4 (flat). The second is the smallest system in dependent coordinates;
-linearised as it is, it has two eigenvalues that belong to no motion. The source's table 3.1 gives them for detection
-parameters of 10, not of 1 as its text says.
+With the spring it is the smallest underactuated system: a force acts on one mass, and the other is to be positioned.
+The relative degree is 2 for the position of the first mass (collocated) and 4 for that of the second (flat output).
+With the rod it is the smallest system in dependent coordinates; its linearisation has two spurious eigenvalues. Table
+3.1 of the source lists them for detection parameters of 10, not of 1 as its text says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _SOURCE = (
 
 
 class TwoMass(System):
-    """Two masses on a level floor with a spring between them and a force on the first; displacements from rest."""
+    """Two masses on a horizontal floor with a spring between them and a force on the first.
+
+    The coordinates are displacements from the equilibrium (m).
+    """
 
     m1: float = 1.0
     """Mass of the driven block (kg)."""
@@ -56,10 +59,10 @@ class TwoMass(System):
 
 
 class TwoMassJoined(System):
-    """Two masses on a level floor joined by a rigid rod, the first held to a wall by a spring and a damper.
+    """Two masses on a horizontal floor joined by a rigid rod; a spring and a damper connect the first to a wall.
 
-    The multiplier is the force of the rod on the first mass (N). With `k = b = 0` and the input as a sampled
-    PD controller this is also the source's system (3.18).
+    The multiplier is the force of the rod on the first mass (N), positive along +x. With `k = b = 0` and a sampled PD
+    controller this is also system (3.18) of the source.
     """
 
     m1: float = 1.0
@@ -67,11 +70,11 @@ class TwoMassJoined(System):
     m2: float = 1.0
     """Mass of the second block (kg)."""
     k: float = 1.0
-    """Stiffness of the spring at the first block (N/m), at rest where `x1 = 0`."""
+    """Stiffness of the spring at the first block (N/m), which is relaxed at `x1 = 0`."""
     b: float = 1.0
-    """Damping at the first block (N s/m)."""
+    """Damping coefficient at the first block (N s/m)."""
     d0: float = -1.5
-    """Length of the rod as `x1 − x2` (m): negative, for the second block stands to the right."""
+    """`x1 − x2` as fixed by the rod (m); negative if the second block is on the right."""
 
     coordinates = ("x1", "x2")
     constraint_names = ("rod",)
@@ -107,10 +110,10 @@ class TwoMassJoined(System):
 
 
 def two_mass(m1: Positive = 1.0, m2: Positive = 1.0, k: NonNegative = 1.0) -> Example:
-    """Let go with the spring stretched: the masses swing against each other."""
+    """Released at rest with a stretched spring; the masses oscillate against each other."""
     return Example(
         system=TwoMass(m1=m1, m2=m2, k=k),
-        title="Two masses and a spring, a force on one of them: underactuated",
+        title="Two masses joined by a spring, a force on one of them: underactuated",
         source=f"{_SOURCE}, (2.8)",
         q=np.array([-0.5, 0.5]),
         v=np.zeros(2),
@@ -121,10 +124,10 @@ def two_mass(m1: Positive = 1.0, m2: Positive = 1.0, k: NonNegative = 1.0) -> Ex
 def two_mass_joined(
     m1: Positive = 1.0, m2: Positive = 1.0, k: NonNegative = 1.0, b: float = 1.0, d0: float = -1.5
 ) -> Example:
-    """Let go at a distance from rest: a damped swing of both masses together."""
+    """Released at rest at 1 m from the equilibrium; both masses perform a damped oscillation."""
     return Example(
         system=TwoMassJoined(m1=m1, m2=m2, k=k, b=b, d0=d0),
-        title="Two masses joined by a rod: one constraint, two eigenvalues too many",
+        title="Two masses joined by a rod: one constraint, two spurious eigenvalues",
         source=f"{_SOURCE}, (3.10)",
         q=np.array([1.0, 1.0 - d0]),
         v=np.zeros(2),

@@ -1,3 +1,3 @@
-"""Models from files: MJCF (`mjcf`) and URDF (`urdf`), with loops from a file of their own (`loops`)."""
+"""Readers of model files: MJCF (`mjcf`), URDF (`urdf`), and JSON files that add closed loops (`loops`)."""
 
 from bricard.io.read import load as load

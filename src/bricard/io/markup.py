@@ -1,4 +1,7 @@
-"""XML as a tree of elements, bounded in size and depth. It declares no entities, and no other file is opened."""
+"""XML parser for untrusted files: the number and nesting of elements are bounded.
+
+Document type declarations and entities are refused, and no other file is opened.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,19 @@ Element = ElementTree.Element
 
 MOST_ELEMENTS = 30_000
 MOST_LEVELS = 500
-"""Elements within elements; MuJoCo's parser reads no more."""
+"""Largest nesting depth of elements; the parser of MuJoCo has the same limit."""
 
 
 class Document(NamedTuple):
-    """The elements of a file."""
+    """A parsed XML file."""
 
     root: Element
     lines: list[int]
-    """Line of each element, in the order of `root.iter()`."""
+    """Line number of each element, in the order of `root.iter()`."""
 
 
 class NamedFile(NamedTuple):
-    """An attribute that names another file."""
+    """An attribute that refers to another file."""
 
     element: str
     attribute: str
@@ -33,9 +36,10 @@ class NamedFile(NamedTuple):
 
 
 def parse(file: Path, text: str) -> Document:
-    """The elements of an XML file; text between them is left out, since neither MJCF nor URDF needs it for structure.
+    """Parse the `text` of an XML `file`; raise a `ModelError` if it is invalid or too large.
 
-    Text directly inside an element without children is kept, as in `<mechanicalReduction>50</mechanicalReduction>`.
+    Only the text of elements without children is kept, as in `<mechanicalReduction>50</mechanicalReduction>`; MJCF and
+    URDF need no other text.
     """
     builder = _Builder(file)
     parser = expat.ParserCreate()
@@ -47,8 +51,8 @@ def parse(file: Path, text: str) -> Document:
     try:
         parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
-        raise ModelError(str(file), [f"is not XML: {error}"]) from error
-    assert builder.root is not None  # a document without elements is an error of the parser
+        raise ModelError(str(file), [f"the file is not valid XML: {error}"]) from error
+    assert builder.root is not None  # expat raises an error for a document without elements
     return Document(builder.root, builder.lines)
 
 
@@ -67,7 +71,7 @@ class _Builder:
         self.open.append(element)
         self.lines.append(line)
         if len(self.lines) > MOST_ELEMENTS:
-            raise ModelError(str(self.file), [f"is too large to be a mechanism (more than {MOST_ELEMENTS} elements)"])
+            raise ModelError(str(self.file), [f"the file is too large: it has more than {MOST_ELEMENTS} elements"])
         if len(self.open) > MOST_LEVELS:
             raise ModelError(str(self.file), [f"line {line}: elements are nested more than {MOST_LEVELS} deep"])
 
@@ -78,17 +82,17 @@ class _Builder:
         self.open[-1].text = (self.open[-1].text or "") + text if len(self.open[-1]) == 0 else None
 
     def doctype(self, *_: object) -> None:
-        problem = "declares a document type or entities, which may reach for other files: refused"
+        problem = "the file declares a document type or entities, which could refer to other files: remove them"
         raise ModelError(str(self.file), [problem])
 
 
 def write(document: Document) -> str:
-    """The elements and attributes as text, each element on the line that it had in the file."""
+    """Serialise elements and attributes, each element on its original line so that error messages stay valid."""
     lines = dict(zip(document.root.iter(), document.lines, strict=True))
     parts, line = [], 1
-    waiting: list[Element | str] = [document.root]
-    while waiting:
-        element = waiting.pop()
+    stack: list[Element | str] = [document.root]  # strings are closing tags
+    while stack:
+        element = stack.pop()
         if isinstance(element, str):
             parts.append(element)
             continue
@@ -96,7 +100,7 @@ def write(document: Document) -> str:
         line = max(line, lines[element])
         attributes = "".join(f' {name}="{_escaped(value)}"' for name, value in element.items())
         parts.append(f"<{element.tag}{attributes}>")
-        waiting += [f"</{element.tag}>", *reversed(element)]
+        stack += [f"</{element.tag}>", *reversed(element)]
     return "".join(parts)
 
 
@@ -107,7 +111,7 @@ def _escaped(value: str) -> str:
 
 
 def named_files(root: Element) -> list[NamedFile]:
-    """Every file that a model names, MJCF or URDF, whichever element and attribute names it."""
+    """All references to other files in an MJCF or URDF model: every attribute whose name contains "file"."""
     return [
         NamedFile(element.tag, attribute, path)
         for element in root.iter()

@@ -1,4 +1,4 @@
-"""MJCF by MuJoCo's own parser: its compiled model, turned into a description piece by piece."""
+"""MJCF reader: converts the model compiled by MuJoCo into a `Mechanism`."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from bricard.spatial import rotation_matrix
 
 
 def read_mjcf(file: Path, document: Document, loops: Loops) -> tuple[Mechanism, list[str]]:
-    """The mechanism, and what is wrong with it or has no counterpart."""
+    """Return the mechanism and a list of problems: errors in the file, and features that are not supported."""
     problems = unsupported(document.root) + too_large(document.root)
     if problems:
         raise ModelError(str(file), problems)
-    # Written anew, so that MuJoCo sees what was checked, however it reads what a strict parser would not.
+    # Serialise the checked document: MuJoCo accepts XML that a strict parser reads differently.
     model = compile_mjcf(file, write(without_sizes(document)))
     reader = _Reader(model, Mechanism(gravity=model.gravity, name=file.stem))
     m = reader.mechanism()
     if loops.reference:
-        reader.problems.append(f"{loops.source}: 'reference' is for URDF; in MJCF place the bodies as they shall be")
+        advice = "in MJCF, give the bodies poses in which the loops are closed"
+        reader.problems.append(f"{loops.source}: 'reference' is only for URDF; {advice}")
     reader.problems += add_loops(m, loops, reader.poses())
     return m, reader.problems
 
 
 class _Reader:
-    """Goes through MuJoCo's compiled model; what has no counterpart is in `problems`."""
+    """Converts the compiled model; `problems` collects features that are not supported."""
 
     def __init__(self, model: Compiled, m: Mechanism):
         self.model, self.m = model, m
         self.problems: list[str] = []
 
     def mechanism(self) -> Mechanism:
-        """The description."""
+        """Return the mechanism; see `problems` for what could not be converted."""
         model, m = self.model, self.m
         for i in range(1, model.nbody):
             frame = self.model.ximat[i].reshape(3, 3)
@@ -51,13 +52,13 @@ class _Reader:
             self._equality(i)
         for i in range(model.nu):
             self._actuator(i)
-        self._refuse()
+        self._check_unsupported()
         if model.ngeom and np.any(model.geom_contype | model.geom_conaffinity):
-            m.notes.append("contacts between geoms are left out: bodies may pass through each other")
+            m.notes.append("contacts between geoms are ignored: bodies can pass through each other")
         return m
 
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Frames of the bodies."""
+        """Origin (m) and rotation matrix of each body frame in the reference configuration."""
         frames = zip(self.model.xpos, self.model.xmat.reshape(-1, 3, 3), strict=True)
         return {self._body(i): (p.copy(), R.copy()) for i, (p, R) in enumerate(frames)}
 
@@ -70,7 +71,7 @@ class _Reader:
     # -- joints ----------------------------------------------------------------------------------------------------
 
     def _joints(self, i: int) -> None:
-        """The joints of a body; several in one body become several joints with massless bodies between them."""
+        """Add the joints of body `i`; several joints of one body are connected by massless bodies."""
         model, m = self.model, self.m
         parent, child = self._body(int(model.body_parentid[i])), self._body(i)
         first, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
@@ -91,40 +92,35 @@ class _Reader:
                 m.prismatic(name, parent, outer, axis, at, limits=self._limits(k))
             else:
                 m.revolute(name, parent, outer, at, axis, limits=self._limits(k))
-            self._own_forces(k, name)
+            self._joint_forces(k, name)
             parent = outer
 
     def _limits(self, k: int) -> tuple[float, float] | None:
-        """Of a hinge or slide, counted from the reference configuration as our coordinates are."""
+        """Limits (rad, m) of a hinge or slide joint, relative to the reference configuration."""
         if not self.model.jnt_limited[k]:
             return None
         start = self.model.qpos0[self.model.jnt_qposadr[k]]
         return float(self.model.jnt_range[k, 0] - start), float(self.model.jnt_range[k, 1] - start)
 
-    def _own_forces(self, k: int, name: str) -> None:
-        """Spring, damping and rotor of a joint, and what it may have besides."""
+    def _joint_forces(self, k: int, name: str) -> None:
+        """Add spring, damping and armature of joint `k`; report joint forces that are not supported."""
         model, m = self.model, self.m
         dof, at = int(model.jnt_dofadr[k]), int(model.jnt_qposadr[k])
         stiffness, damping = np.ravel(model.jnt_stiffness[k]), np.ravel(model.dof_damping[dof])
         if np.any(stiffness[1:]) or np.any(damping[1:]):
-            self.problems.append(f"joint {name!r}: springs and damping that are not linear")
-        armature, is_ball = (
-            float(model.dof_armature[dof]),
-            int(model.jnt_type[k])
-            in (
-                model.kind("mjJNT_FREE"),
-                model.kind("mjJNT_BALL"),
-            ),
-        )
-        if is_ball and (stiffness[0] or damping[0] or armature):
-            self.problems.append(f"joint {name!r}: springs, damping and armature of ball and free joints")
+            self.problems.append(f"joint {name!r}: nonlinear springs and damping are not supported")
+        armature = float(model.dof_armature[dof])
+        is_multi_dof = int(model.jnt_type[k]) in (model.kind("mjJNT_FREE"), model.kind("mjJNT_BALL"))
+        if is_multi_dof and (stiffness[0] or damping[0] or armature):
+            problem = "springs, damping and armature of ball and free joints are not supported"
+            self.problems.append(f"joint {name!r}: {problem}")
         elif stiffness[0] or damping[0]:
             rest = float(model.qpos_spring[at] - model.qpos0[at])
             m.joint_spring(f"{name} spring", name, float(stiffness[0]), float(damping[0]), rest)
-        if armature and not is_ball:
+        if armature and not is_multi_dof:
             m.rotor(f"{name} armature", name, armature)
         if model.dof_frictionloss[dof]:
-            self.problems.append(f"joint {name!r}: frictionloss")
+            self.problems.append(f"joint {name!r}: frictionloss is not supported")
 
     # -- equalities ------------------------------------------------------------------------------------------------
 
@@ -132,25 +128,27 @@ class _Reader:
         model = self.model
         name = model.name("eq", i) or f"equality {i}"
         if not model.eq_active0[i]:
-            self.m.notes.append(f"equality {name!r} is not active and left out")
+            self.m.notes.append(f"equality {name!r} is not active and is ignored")
             return
         kind = int(model.eq_type[i])
         if kind in (model.kind("mjEQ_JOINT"), model.kind("mjEQ_TENDON")):
-            self._relation(i, name, self._joint_terms if kind == model.kind("mjEQ_JOINT") else self._tendon_terms)
+            terms_of = self._joint_terms if kind == model.kind("mjEQ_JOINT") else self._tendon_terms
+            self._linear_relation(i, name, terms_of)
         elif kind == model.kind("mjEQ_CONNECT"):
-            (first, p, _), (second, r, _) = self._ends(i)
+            (first, p, _), (second, r, _) = self._attachments(i)
             self.m.coincident(name, first, second, p, at_child=r)
         elif kind == model.kind("mjEQ_WELD"):
-            (first, p, A), (second, r, B) = self._ends(i)
-            gap = max(np.linalg.norm(p - r), np.linalg.norm(A - B))
-            if gap > 1e-6:
-                self.problems.append(f"equality {name!r}: its bodies do not start as they are to be welded ({gap:.2g})")
+            (first, p, A), (second, r, B) = self._attachments(i)
+            error = max(np.linalg.norm(p - r), np.linalg.norm(A - B))
+            if error > 1e-6:
+                problem = f"the initial pose of its bodies is not the welded pose (error {error:.2g})"
+                self.problems.append(f"equality {name!r}: {problem}")
             self.m.fixed(name, first, second, r)
         else:
-            self.problems.append(f"equality {name!r}: only connect, weld, joint and tendon are exact here")
+            self.problems.append(f"equality {name!r}: only connect, weld, joint and tendon are supported")
 
-    def _ends(self, i: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Body, point and axes on both sides of a connect or weld, between bodies or between sites."""
+    def _attachments(self, i: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Body, point (m) and axes (3, 3) on both sides of a connect or weld equality, in the world frame."""
         model, numbers = self.model, self.model.eq_data[i]
         ids = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
         if model.eq_objtype[i] == model.kind("mjOBJ_SITE"):
@@ -160,15 +158,15 @@ class _Reader:
         if int(model.eq_type[i]) == model.kind("mjEQ_CONNECT"):
             local = [(numbers[:3], np.eye(3)), (numbers[3:6], np.eye(3))]
         else:
-            # A weld: the second body's frame as it shall be in the first one.
+            # A weld stores the pose of the second body relative to the first.
             local = [(numbers[3:6], np.asarray(rotation_matrix(jnp.asarray(numbers[6:10])))), (np.zeros(3), np.eye(3))]
         return [(self._body(k), model.xpos[k] + R @ p, R @ A) for k, R, (p, A) in zip(ids, frames, local, strict=True)]
 
-    def _relation(self, i: int, name: str, terms_of: Any) -> None:
-        """`x₁ = a + b x₂`, each counted from the reference configuration."""
+    def _linear_relation(self, i: int, name: str, terms_of: Any) -> None:
+        """Add `x₁ = a + b x₂`, with both coordinates relative to the reference configuration."""
         numbers, (a, b) = self.model.eq_data[i], (int(self.model.eq_obj1id[i]), int(self.model.eq_obj2id[i]))
         if np.any(numbers[2:5]):
-            self.problems.append(f"equality {name!r}: a relation that is not linear")
+            self.problems.append(f"equality {name!r}: a nonlinear relation (polycoef) is not supported")
         terms = terms_of(a)
         if b >= 0:
             for joint, coefficient in terms_of(b).items():
@@ -179,7 +177,7 @@ class _Reader:
         return {self._joint_name(k): 1.0}
 
     def _tendon_terms(self, k: int) -> dict[str, float]:
-        """Joint coordinates of a fixed tendon; those of a spatial one are refused elsewhere."""
+        """Coefficients of the joint coordinates in a fixed tendon; `_check_unsupported` refuses spatial tendons."""
         model = self.model
         first, count = int(model.tendon_adr[k]), int(model.tendon_num[k])
         joint = model.kind("mjWRAP_JOINT")
@@ -201,37 +199,37 @@ class _Reader:
             and gear[0] != 0.0
         )
         k = int(model.actuator_trnid[i, 0])
-        slides = (model.kind("mjJNT_HINGE"), model.kind("mjJNT_SLIDE"))
-        if not is_motor or int(model.jnt_type[k]) not in slides:
-            self.problems.append(f"actuator {name!r}: only motors of hinges and slides are understood")
+        single_dof = (model.kind("mjJNT_HINGE"), model.kind("mjJNT_SLIDE"))
+        if not is_motor or int(model.jnt_type[k]) not in single_dof:
+            self.problems.append(f"actuator {name!r}: only motors on hinge and slide joints are supported")
             return
         limits = np.array([-np.inf, np.inf])
         if model.actuator_ctrllimited[i]:
             limits = model.actuator_ctrlrange[i]
         if model.actuator_forcelimited[i]:
-            ends = np.sort(model.actuator_forcerange[i] / gain)
-            limits = np.clip(limits, *ends)
-        bounded = tuple(limits) if np.any(np.isfinite(limits)) else None
-        self.m.motor(name, self._joint_name(k), bounded, gear=gain * float(gear[0]))
+            force_limits = np.sort(model.actuator_forcerange[i] / gain)
+            limits = np.clip(limits, *force_limits)
+        finite_limits = tuple(limits) if np.any(np.isfinite(limits)) else None
+        self.m.motor(name, self._joint_name(k), finite_limits, gear=gain * float(gear[0]))
 
-    def _refuse(self) -> None:
+    def _check_unsupported(self) -> None:
         model = self.model
         joint = model.kind("mjWRAP_JOINT")
         for k in range(model.ntendon):
             name = model.name("tendon", k) or f"tendon {k}"
             if int(model.wrap_type[int(model.tendon_adr[k])]) != joint:
-                self.problems.append(f"tendon {name!r}: only fixed tendons are understood")
+                self.problems.append(f"tendon {name!r}: only fixed tendons are supported")
             for label in ("stiffness", "damping", "frictionloss", "armature", "limited"):
                 if np.any(getattr(model, f"tendon_{label}")[k]):
-                    self.problems.append(f"tendon {name!r}: {label}")
+                    self.problems.append(f"tendon {name!r}: {label} is not supported")
         for i in np.flatnonzero(model.body_gravcomp):
-            self.problems.append(f"body {self._body(int(i))!r}: gravcomp")
+            self.problems.append(f"body {self._body(int(i))!r}: gravcomp is not supported")
         for label, count in (
             ("flexible bodies", model.nflex),
             ("plugins", model.nplugin),
             ("mocap bodies", model.nmocap),
         ):
             if count:
-                self.problems.append(f"{count} {label}, which are not understood")
+                self.problems.append(f"{label} are not supported (the model has {count})")
         if model.density or model.viscosity:
-            self.problems.append("a fluid around the bodies, which is not understood")
+            self.problems.append("a surrounding fluid (density or viscosity) is not supported")

@@ -1,7 +1,7 @@
-"""`br.load`: an MJCF or URDF file as a `Mechanism`, with equalities, mimic joints and loops as exact constraints.
+"""`br.load`: reads an MJCF or URDF file as a `Mechanism`; equalities, mimic joints and loops become exact constraints.
 
-MJCF is compiled by MuJoCo (extra `mjcf`) in a process of its own. No other file is opened than the one given and its
-`.loops.json`. What has no counterpart is refused by name; contacts are left out with a note.
+MuJoCo (extra `mjcf`) compiles MJCF in a separate process. Only the given file and its `.loops.json` are opened.
+Features that are not supported raise an error that names them; contacts are ignored, with a note.
 """
 
 from __future__ import annotations
@@ -20,43 +20,47 @@ from bricard.io.urdf import read_urdf
 from bricard.mechanism import Mechanism
 
 READERS = {"mujoco": read_mjcf, "robot": read_urdf}
-"""By the outermost element."""
+"""Reader for each name of the root element."""
 
 
 def load(path: str | os.PathLike[str], *, loops: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Mechanism:
-    """The mechanism described in an MJCF or URDF file.
+    """Return the mechanism described by an MJCF or URDF file.
 
-    Bodies, inertias, joints with springs, damping, rotors ("armature") and limits, and motors with gears and limits.
-    `connect`, `weld`, `joint` and `tendon` equalities and mimic joints become exact constraints.
+    It contains bodies with their inertias, joints with springs, damping, armature and limits, and motors with gear
+    ratios and limits. `connect`, `weld`, `joint` and `tendon` equalities and mimic joints become exact constraints.
+    `mechanism.notes` lists what was ignored.
 
-    URDF cannot describe loops: they come from the file `robot.loops.json` beside `robot.urdf` if there is one, or from
-    `loops`, another such file or its content (`docs/how-to/load-a-robot.md`). `mechanism.notes` says what was left out.
+    URDF cannot describe closed loops. They are read from `robot.loops.json` next to `robot.urdf` if that file exists,
+    or from `loops`: the path or the content (a dict) of such a file, see `docs/how-to/load-a-robot.md`.
     """
     file = Path(path)
     document = parse(file, read_text(file))
     kind = document.root.tag
     if kind not in READERS:
-        raise ModelError(str(file), [f"is neither MJCF (<mujoco>) nor URDF (<robot>), but <{kind}>"])
-    more = read_loops(_beside(file) if loops is None else loops)
-    m, problems = READERS[kind](file, document, more)
-    problems += _own_problems(m)
+        problem = f"the file is neither MJCF (<mujoco>) nor URDF (<robot>): its root element is <{kind}>"
+        raise ModelError(str(file), [problem])
+    loops_content = read_loops(_default_loops_file(file) if loops is None else loops)
+    m, problems = READERS[kind](file, document, loops_content)
+    problems += _mechanism_problems(m)
     if problems:
         raise ModelError(str(file), problems)
     return m
 
 
-def _beside(file: Path) -> Path | None:
-    """The file of loops in the same folder, if there is one; what is a link to elsewhere is not followed."""
-    beside = file.with_suffix(".loops.json")
-    if not beside.is_file():
+def _default_loops_file(file: Path) -> Path | None:
+    """Loops file in the same folder, or None; a symbolic link to another folder raises a `ModelError`."""
+    loops_file = file.with_suffix(".loops.json")
+    if not loops_file.is_file():
         return None
-    if beside.resolve().parent != file.resolve().parent and beside.resolve().parent != file.parent.resolve():
-        raise ModelError(str(beside), ["is a link to another folder: refused; pass it as loops= if you trust it"])
-    return beside
+    folder = loops_file.resolve().parent
+    if folder != file.resolve().parent and folder != file.parent.resolve():
+        problem = "the file is a link to another folder and is not followed; pass it as loops= if you trust it"
+        raise ModelError(str(loops_file), [problem])
+    return loops_file
 
 
-def _own_problems(m: Mechanism) -> list[str]:
-    """What is wrong with the description itself, such as bodies that no matter has."""
+def _mechanism_problems(m: Mechanism) -> list[str]:
+    """Problems of the mechanism itself, such as an inertia that no rigid body can have."""
     try:
         m.check()
     except ModelError as error:

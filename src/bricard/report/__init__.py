@@ -1,4 +1,4 @@
-"""From a run to a picture: one self-contained HTML page, static figures, a table."""
+"""Reports of a run: a self-contained HTML page, static figures, a CSV table and a summary."""
 
 from bricard.report.charts import Panel as Panel
 from bricard.report.charts import chart_figure as chart_figure

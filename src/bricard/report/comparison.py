@@ -1,4 +1,4 @@
-"""How do routes and kinds of coordinates compare, on one motion? Speed, accuracy and drift of each run."""
+"""Comparison of routes and kinds of coordinates on one motion: speed, accuracy and drift."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from bricard.simulate.run import simulate
 from bricard.simulate.trajectory import Trajectory
 from bricard.system import System
 
-TIGHT = 1e-12
-"""Tolerances of the run that all others are compared with."""
+REFERENCE_TOLERANCE = 1e-12
+"""Relative and absolute tolerance of the run that all others are compared with."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """One run; NaN for what is not known because it failed."""
+    """Measurements of one run; values that are unknown because the run failed are NaN."""
 
     route: str
     coordinates: str
     first: float
-    """Wait for the first result (s), compilation included."""
+    """Wall time of the first run (s), including compilation."""
     again: float
-    """The same run when compiled (s)."""
+    """Wall time of the second run (s), without compilation."""
     steps: int
     error: float
-    """Largest distance from the reference at any saved time: of drawn points (m), without a drawing of coordinates."""
+    """Largest deviation from the reference at the saved times: of drawn points (m), else of the coordinates."""
     energy_drift: float
     constraint_error: float
     failure: str = ""
 
 
 def measure(route: str, coordinates: str, system: System, settings: dict[str, Any]) -> tuple[Outcome, np.ndarray]:
-    """Run twice and look at the result; `settings` are those of `simulate`. Returns also where everything was."""
+    """Simulate twice with the arguments `settings` of `simulate`; return the outcome and the positions (k, n)."""
     try:
         first, trajectory = _timed(system, settings)
         again, trajectory = _timed(system, settings)
@@ -49,8 +49,8 @@ def measure(route: str, coordinates: str, system: System, settings: dict[str, An
         return Outcome(route, coordinates, math.nan, math.nan, 0, math.nan, math.nan, math.nan, failed), np.zeros(
             (0, 0)
         )
-    # Energies and errors of states do not depend on the route: with the default one they are compiled only once.
-    same = dataclasses.replace(trajectory, method=Proximal())
+    # Energy and constraint error do not depend on the route; with the default route they are compiled only once.
+    states = dataclasses.replace(trajectory, method=Proximal())
     return Outcome(
         route,
         coordinates,
@@ -58,36 +58,36 @@ def measure(route: str, coordinates: str, system: System, settings: dict[str, An
         again,
         int(trajectory.stats["num_steps"]),
         math.nan,
-        float(same.energy.drift),
-        float(same.constraint_error.max()),
+        float(states.energy.drift),
+        float(states.constraint_error.max()),
         trajectory.failure or "",
-    ), where(trajectory)
+    ), positions(trajectory)
 
 
-def judged(outcome: Outcome, places: np.ndarray, reference: np.ndarray) -> Outcome:
-    """The outcome with its distance from the reference, if it got to the end."""
-    if places.shape != reference.shape:
+def with_error(outcome: Outcome, run: np.ndarray, reference: np.ndarray) -> Outcome:
+    """The outcome with the deviation of its positions from the reference, if the run reached its end."""
+    if run.shape != reference.shape:
         return outcome
-    return dataclasses.replace(outcome, error=float(np.max(np.abs(places - reference), initial=0.0)))
+    return dataclasses.replace(outcome, error=float(np.max(np.abs(run - reference), initial=0.0)))
 
 
-def reference_places(system: System, settings: dict[str, Any]) -> np.ndarray:
-    """Where everything is along a run with the default route and tight tolerances, as far as it gets."""
-    tight = {} if settings.get("dt") is not None else {"rtol": TIGHT, "atol": TIGHT}
-    settings = {**settings, **tight, "throw": False}
-    return where(simulate(system, **settings))
+def reference_positions(system: System, settings: dict[str, Any]) -> np.ndarray:
+    """Positions (k, n) along a run with `settings` and tight tolerances (unless `dt` is given), as far as it gets."""
+    tolerances = {} if settings.get("dt") is not None else {"rtol": REFERENCE_TOLERANCE, "atol": REFERENCE_TOLERANCE}
+    settings = {**settings, **tolerances, "throw": False}
+    return positions(simulate(system, **settings))
 
 
-def where(trajectory: Trajectory) -> np.ndarray:
-    """Drawn points at each saved time, which do not depend on the coordinates; else the coordinates. (k, n)."""
+def positions(trajectory: Trajectory) -> np.ndarray:
+    """Drawn points at each saved time, shape (k, n), which do not depend on the coordinates; else the coordinates."""
     t, q = np.asarray(trajectory.t), np.asarray(trajectory.q)
     lines = drawings(trajectory.system, q, t)
     return np.concatenate([p.reshape(len(t), -1) for p in lines.values()], axis=1) if lines else q
 
 
 def _timed(system: System, settings: dict[str, Any]) -> tuple[float, Trajectory]:
-    began = time.perf_counter()
+    start = time.perf_counter()
     settings = {**settings, "throw": False}
     trajectory = simulate(system, **settings)
     jnp.asarray(trajectory.q).block_until_ready()
-    return time.perf_counter() - began, trajectory
+    return time.perf_counter() - start, trajectory

@@ -1,4 +1,4 @@
-"""Which curves a run is shown by: the same for the page and for static figures."""
+"""The plots of a run, shared by the HTML page and the static figures."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bricard.mechanism.base import MechanismSystem
 from bricard.report.singular import SingularPositions
 from bricard.simulate.trajectory import Trajectory
 
-MOST_CURVES = 8
-"""In one panel; more cannot be told apart."""
+MAX_CURVES = 8
+"""In one panel; more cannot be distinguished."""
 
-COMPARED = (("reference", "output", "task"), ("error", "task error"))
-"""Signals of controllers that say more side by side."""
+SIGNAL_GROUPS = (("reference", "output", "task"), ("error", "task error"))
+"""Controller signals that share a panel because they are meant to be compared."""
 
-NO_ERROR = 1e-17
-"""Below all rounding errors: where zero is shown on a logarithmic axis."""
+LOG_FLOOR = 1e-17
+"""Smallest value on logarithmic axes, below all rounding errors; zero is drawn here."""
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6f5aa8", "#6b7280")
-"""After Okabe and Ito: told apart by colour-blind readers too. (The page has its own, for dark screens as well.)"""
+"""Colours after Okabe and Ito, safe for colour-blind readers. The page has its own palette, also for dark mode."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,25 +32,25 @@ class Curve:
 
     name: str
     values: Float[np.ndarray, " k"]
-    doubtful: bool = False
-    """Of a constraint force that a rigid model does not determine: drawn dashed."""
+    indeterminate: bool = False
+    """True for a statically indeterminate force, which is drawn dashed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """Curves that share an axis."""
+    """Curves that share one axis."""
 
     title: str
     unit: str
     curves: tuple[Curve, ...]
     log: bool = False
-    """Shown on a logarithmic axis that ends at `NO_ERROR`."""
+    """True for a logarithmic axis; values below `LOG_FLOOR` are drawn at `LOG_FLOOR`."""
     note: str = ""
-    """What is left out or needs saying."""
+    """Remark below the panel, such as the number of curves that are not shown."""
 
 
 def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
-    """Everything worth plotting of a run, in the order of reading."""
+    """All plots of a run, in reading order."""
     if len(trajectory) == 0:
         return []
     system, energy = trajectory.system, trajectory.energy
@@ -58,51 +58,52 @@ def panels(trajectory: Trajectory, singular: SingularPositions) -> list[Panel]:
         _panel("Coordinates", "m, rad", system.coordinates, trajectory.q),
         _panel("Velocities", "m/s, rad/s", system.velocity_names, trajectory.v),
         _energy(energy, "drives, impacts" if trajectory.contacts else "drives"),
-        Panel("Energy balance", "J", (Curve("gained beyond the work done", np.asarray(energy.balance)),)),
+        Panel("Energy balance", "J", (Curve("energy error", np.asarray(energy.balance)),)),
     ]
     if system.n_constraints:
         error = trajectory.constraint_error
         errors = [Curve("position", np.asarray(error.position)), Curve("velocity", np.asarray(error.velocity))]
-        shown.append(Panel("Constraint error", "m, rad; per s", tuple(errors), log=True))
+        shown.append(Panel("Constraint error", "m, rad; m/s, rad/s", tuple(errors), log=True))
     if trajectory.contacts:
         shown += _contact_forces(trajectory)
-    if isinstance(system, MechanismSystem) and not trajectory.contacts:  # with contacts they are not known
-        shown += _reactions(trajectory)  # these say more than multipliers, and there are some without constraints too
+    # Joint reactions say more than multipliers, and exist without constraints too; runs with contacts have none.
+    if isinstance(system, MechanismSystem) and not trajectory.contacts:
+        shown += _reactions(trajectory)
     elif system.n_constraints:
         shown += [
             _multipliers(trajectory),
-            _panel("Constraint forces, by coordinate", "N, N m", system.velocity_names, trajectory.constraint_force),
+            _panel("Generalised constraint forces", "N, N m", system.velocity_names, trajectory.constraint_force),
         ]
     if system.nu and np.any(np.asarray(trajectory.u) != 0.0):
         shown.append(_panel("Inputs", "N, N m", system.input_names, trajectory.u))
     shown += _signals({name: np.asarray(values) for name, values in trajectory.signals.items()})
     if len(singular.measure):
         curve = Curve("smallest singular value", singular.measure)
-        # The minima lie between the saved states, where `singular_positions` looks for them.
-        note = "at the saved states; 0 at the dotted lines" if singular.times else ""
+        # The zeros lie between saved states, so the curve does not reach them.
+        note = "values at the saved states; zero at the dotted lines" if singular.times else ""
         shown.append(Panel("Distance from singular positions", "", (curve,), note=note))
     return shown
 
 
 def _panel(title: str, unit: str, names: Sequence[str], values: Any) -> Panel:
     curves = [Curve(name, column) for name, column in zip(names, np.asarray(values).T, strict=True)]
-    curves, note = _fewer(curves)
+    curves, note = _select(curves)
     return Panel(title, unit, curves, note=note)
 
 
 def _signals(signals: dict[str, np.ndarray]) -> list[Panel]:
-    """What a controller saw and wanted; what is to be compared shares a panel, unless there is too much of it."""
+    """Signals of the controller; those in one of `SIGNAL_GROUPS` share a panel, unless there are too many curves."""
     groups: dict[str, list[str]] = {}
     for name in signals:
-        pair = next((pair for pair in COMPARED if name in pair), ())
-        together = [n for n in pair if n in signals]
-        if not together or sum(signals[n].shape[1] for n in together) > MOST_CURVES:
-            together = [name]
-        groups.setdefault(", ".join(together), together)
+        group = next((group for group in SIGNAL_GROUPS if name in group), ())
+        members = [n for n in group if n in signals]
+        if not members or sum(signals[n].shape[1] for n in members) > MAX_CURVES:
+            members = [name]
+        groups.setdefault(", ".join(members), members)
     panels = []
     for title, names in groups.items():
-        counted = [(n, i) for n in names for i in range(signals[n].shape[1])]
-        labels = [n if signals[n].shape[1] == 1 else f"{n} {i}" for n, i in counted]
+        components = [(n, i) for n in names for i in range(signals[n].shape[1])]
+        labels = [n if signals[n].shape[1] == 1 else f"{n} {i}" for n, i in components]
         values = np.concatenate([signals[n] for n in names], axis=1)
         panels.append(_panel(f"Controller: {title}", "", labels, values))
     return panels
@@ -115,88 +116,89 @@ def _energy(energy: Any, drives: str) -> Panel:
         ("forces", np.asarray(energy.work_of_forces)),
         (drives, np.asarray(energy.work_of_drives)),
     ):
-        # Nothing but numerical errors is not worth a curve.
+        # Work that is only numerical error gets no curve.
         if _range(work) > 1e-6 * scale([c.values for c in curves]):
             curves.append(Curve(f"work of {name}", work - work[0]))
     return Panel("Energy", "J", tuple(curves))
 
 
 def _multipliers(trajectory: Trajectory) -> Panel:
-    values, known = np.asarray(trajectory.multipliers), np.asarray(trajectory.determinate)
-    doubtful = np.mean(known, axis=0) < 0.5
-    curves = [Curve(name, values[:, i], bool(doubtful[i])) for i, name in enumerate(trajectory.system.row_names)]
-    return _doubted("Multipliers, by constraint", "N, N m", curves)
+    values, determinate = np.asarray(trajectory.multipliers), np.asarray(trajectory.determinate)
+    indeterminate = np.mean(determinate, axis=0) < 0.5
+    curves = [Curve(name, values[:, i], bool(indeterminate[i])) for i, name in enumerate(trajectory.system.row_names)]
+    return _force_panel("Constraint multipliers", "N, N m", curves)
 
 
 def _reactions(trajectory: Trajectory) -> list[Panel]:
-    """Size of the force and of the moment of each joint, and the efforts of drivers and gears."""
+    """Magnitude of the force and the moment in each joint, and the efforts of drives, gears and user constraints."""
     reactions = trajectory.reactions
     every, dimension = reactions.all, reactions.all.point.shape[-1]
-    world, sure = np.asarray(every.world), np.asarray(every.determinate_world)
+    world, determinate = np.asarray(every.world), np.asarray(every.determinate_world)
     shown = []
     for title, unit, part in (
         ("Joint forces", "N", slice(0, dimension)),
         ("Joint moments", "N m", slice(dimension, None)),
     ):
         sizes = np.linalg.norm(world[:, :, part], axis=2)
-        doubtful = np.mean(np.all(sure[:, :, part], axis=2), axis=0) < 0.5
-        # A joint that carries nothing of a kind is not worth a curve.
-        carries = [j for j in range(sizes.shape[1]) if scale([sizes[:, j]]) > 1e-9 * scale([sizes])]
-        if carries and scale([sizes]) > 0.0:
-            curves = [Curve(reactions.names[j], sizes[:, j], bool(doubtful[j])) for j in carries]
-            shown.append(_doubted(title, unit, curves))
+        indeterminate = np.mean(np.all(determinate[:, :, part], axis=2), axis=0) < 0.5
+        # Joints that transmit no force (or no moment) get no curve.
+        loaded = [j for j in range(sizes.shape[1]) if scale([sizes[:, j]]) > 1e-9 * scale([sizes])]
+        if loaded and scale([sizes]) > 0.0:
+            curves = [Curve(reactions.names[j], sizes[:, j], bool(indeterminate[j])) for j in loaded]
+            shown.append(_force_panel(title, unit, curves))
     efforts = [
         Curve(name, np.asarray(values), bool(np.mean(np.asarray(reactions.effort_determinate[name])) < 0.5))
         for name, values in reactions.efforts.items()
     ]
-    return [*shown, _doubted("Efforts of drivers, gears and own constraints", "N, N m", efforts)] if efforts else shown
+    return (
+        [*shown, _force_panel("Efforts of drives, gears and user constraints", "N, N m", efforts)] if efforts else shown
+    )
 
 
 def _contact_forces(trajectory: Trajectory) -> list[Panel]:
-    """Normal force and size of the friction of each contact."""
-    force, known = np.asarray(trajectory.contact_force), np.asarray(trajectory.contact_determinate)
+    """Normal force and magnitude of the friction force of each contact."""
+    force, determinate = np.asarray(trajectory.contact_force), np.asarray(trajectory.contact_determinate)
     closed = np.any(force != 0.0, axis=2)
     shown = []
-    for title, sizes, sure in (
-        ("Contact forces, normal", force[:, :, 0], known[:, :, 0]),
-        ("Friction", np.linalg.norm(force[:, :, 1:], axis=2), np.all(known[:, :, 1:], axis=2)),
+    for title, sizes, unique in (
+        ("Normal contact forces", force[:, :, 0], determinate[:, :, 0]),
+        ("Friction forces", np.linalg.norm(force[:, :, 1:], axis=2), np.all(determinate[:, :, 1:], axis=2)),
     ):
-        doubtful = np.sum(closed & ~sure, axis=0) > 0.5 * np.sum(closed, axis=0)  # most of the time that it is closed
-        curves = [Curve(c.name, sizes[:, i], bool(doubtful[i])) for i, c in enumerate(trajectory.contacts)]
-        shown.append(_doubted(title, "N", curves))
+        # For more than half of the time during which the contact is closed.
+        indeterminate = np.sum(closed & ~unique, axis=0) > 0.5 * np.sum(closed, axis=0)
+        curves = [Curve(c.name, sizes[:, i], bool(indeterminate[i])) for i, c in enumerate(trajectory.contacts)]
+        shown.append(_force_panel(title, "N", curves))
     return shown if force.shape[2] > 1 else shown[:1]
 
 
-def _doubted(title: str, unit: str, curves: list[Curve]) -> Panel:
-    """A panel of forces that says what its dashed curves are."""
-    kept, note = _fewer(curves)
-    if any(c.doubtful for c in kept):
-        note = "; ".join(filter(None, [note, "dashed: not determined by a rigid model, least values shown"]))
+def _force_panel(title: str, unit: str, curves: list[Curve]) -> Panel:
+    """A panel of forces whose note explains the dashed curves."""
+    kept, note = _select(curves)
+    if any(c.indeterminate for c in kept):
+        note = "; ".join(filter(None, [note, "dashed: statically indeterminate, minimum-norm values shown"]))
     return Panel(title, unit, kept, note=note)
 
 
-def _fewer(curves: list[Curve]) -> tuple[tuple[Curve, ...], str]:
-    """At most `MOST_CURVES`: of curves that coincide the first, then those that vary most."""
+def _select(curves: list[Curve]) -> tuple[tuple[Curve, ...], str]:
+    """The curves to plot and a note about the others: identical ones are merged, then those that vary most are kept."""
     scale = max((_range(c.values) for c in curves), default=0.0)
-    kinds: list[tuple[Curve, int]] = []
+    distinct: list[tuple[Curve, int]] = []
     for curve in curves:
-        for i, (other, alike) in enumerate(kinds):
+        for i, (other, copies) in enumerate(distinct):
             same = np.allclose(curve.values, other.values, rtol=0.0, atol=1e-4 * scale, equal_nan=True)
-            if same and curve.doubtful == other.doubtful and len(curves) > MOST_CURVES:
-                kinds[i] = (other, alike + 1)
+            if same and curve.indeterminate == other.indeterminate and len(curves) > MAX_CURVES:
+                distinct[i] = (other, copies + 1)
                 break
         else:
-            kinds.append((curve, 0))
-    ranking = sorted(range(len(kinds)), key=lambda i: -_range(kinds[i][0].values))
-    chosen = sorted(ranking[:MOST_CURVES])
+            distinct.append((curve, 0))
+    ranking = sorted(range(len(distinct)), key=lambda i: -_range(distinct[i][0].values))
+    chosen = sorted(ranking[:MAX_CURVES])
     shown = tuple(
-        dataclasses.replace(kinds[i][0], name=f"{kinds[i][0].name} (+{kinds[i][1]} alike)")
-        if kinds[i][1]
-        else kinds[i][0]
-        for i in chosen
+        dataclasses.replace(curve, name=f"{curve.name} (+{copies} identical)") if copies else curve
+        for curve, copies in (distinct[i] for i in chosen)
     )
-    hidden = len(curves) - len(chosen) - sum(kinds[i][1] for i in chosen)
-    return shown, f"{hidden} more vary less and are not shown" if hidden else ""
+    hidden = len(curves) - len(chosen) - sum(distinct[i][1] for i in chosen)
+    return shown, f"{hidden} curves that vary less are not shown" if hidden else ""
 
 
 def _range(values: np.ndarray) -> float:
@@ -205,9 +207,9 @@ def _range(values: np.ndarray) -> float:
 
 
 def thinned(t: np.ndarray, columns: Sequence[np.ndarray], most: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """At most about `most` samples of each curve: the smallest and the largest of each stretch, so that peaks stay.
+    """Times and curves with at most about `most` samples: the minimum and maximum of each interval, to keep peaks.
 
-    The times of a stretch's two extremes are set to its start and middle, the same for all curves.
+    The two extremes of an interval are assigned to its start and its middle, so that all curves share their times.
     """
     if len(t) <= most:
         return t, list(columns)
@@ -220,26 +222,26 @@ def thinned(t: np.ndarray, columns: Sequence[np.ndarray], most: int) -> tuple[np
         kept = []
         for i in starts:
             part = column[i : i + size]
-            low, high = sorted((int(np.argmin(part)), int(np.argmax(part))))
-            kept += [part[low], part[high]]
+            first, second = sorted((int(np.argmin(part)), int(np.argmax(part))))
+            kept += [part[first], part[second]]
         out.append(np.asarray(kept))
     return times, out
 
 
 def rounded(values: np.ndarray, log: bool = False, scale: float = 0.0) -> list[float | None]:
-    """Numbers with as many digits as a plot can show; None for what is not finite.
+    """Values rounded to the digits that a plot can show; None for values that are not finite.
 
-    `scale` is the size of everything on the same axis: what is 10⁻⁹ of it becomes zero.
+    `scale` is the largest magnitude on the same axis: values below about 10⁻⁹ of it become zero.
     """
     finite = values[np.isfinite(values)]
     if log or not finite.size:
         return [float(f"{x:.3g}") if np.isfinite(x) else None for x in values]
     size = max(_range(values) or float(np.max(np.abs(finite))), 1e-5 * scale)
     digits = 4 - int(np.floor(np.log10(size))) if size > 0.0 else 0
-    # Adding zero makes −0 into 0.
+    # Adding zero turns −0 into 0.
     return [float(f"{x:.12g}") if np.isfinite(x) else None for x in np.round(values, digits) + 0.0]
 
 
 def scale(columns: Sequence[np.ndarray]) -> float:
-    """Largest finite size among curves."""
+    """Largest finite magnitude among the curves."""
     return max((float(np.max(np.abs(c[np.isfinite(c)]), initial=0.0)) for c in columns), default=0.0)

@@ -1,8 +1,8 @@
-"""Who may talk to the live viewer: pages of its own address, not those of a site that a browser happens to show.
+"""Access control of the live viewer: it answers its own pages only, not pages of other sites.
 
-A page on the web can make the browser connect to a server on this machine; with a name that is made to point to
-127.0.0.1 (DNS rebinding) it can even read the answers. Browsers say in `Host` under which name they look for a server
-and in `Origin` which page asks, so that both can be refused here.
+A web page can make the browser connect to a server on this machine; if its host name resolves to 127.0.0.1 (DNS
+rebinding), it can even read the answers. Browsers send the host name of the server in `Host` and the origin of the
+requesting page in `Origin`; a request is refused unless both belong to the viewer.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ FORBIDDEN = 403
 
 
 def is_allowed(hosts: list[str], origins: list[str], listening: str, port: int) -> bool:
-    """Whether a request with these `Host` and `Origin` headers may be answered by a server at `listening`:`port`."""
+    """True if a server at `listening`:`port` may answer a request with these `Host` and `Origin` headers."""
     if len(hosts) != 1 or len(origins) > 1:
         return False
     if not _is_own(hosts[0], listening, port):
         return False
     if not origins:
-        return True  # no page asks, but a person or a program
+        return True  # sent from the address bar or by a program, not by a page
     scheme, separator, origin = origins[0].partition("://")
     if scheme != "http" or not separator or not _is_own(origin, listening, port):
         return False
-    # All names of loopback are this machine; of other addresses, only the one that was asked may ask.
+    # All loopback names denote this machine; any other origin must equal the requested host.
     return origin.lower() == hosts[0].lower() or (_names_loopback(origin) and _names_loopback(hosts[0]))
 
 
-def _names_loopback(place: str) -> bool:
-    return place.lower().startswith(tuple(f"{n}:" for n in LOOPBACK_NAMES)) or place.lower() in LOOPBACK_NAMES
+def _names_loopback(authority: str) -> bool:
+    return authority.lower().startswith(tuple(f"{n}:" for n in LOOPBACK_NAMES)) or authority.lower() in LOOPBACK_NAMES
 
 
-def _is_own(place: str, listening: str, port: int) -> bool:
-    """Whether `name:port` is a name of the server itself."""
-    name, _, given = place.rpartition(":") if not place.endswith("]") else (place, "", "")
-    if not name:  # without a port it is that of HTTP
-        name, given = place, ""
+def _is_own(authority: str, listening: str, port: int) -> bool:
+    """True if the authority `name:port` denotes this server."""
+    name, _, given = authority.rpartition(":") if not authority.endswith("]") else (authority, "", "")
+    if not name:  # no port: the default port of HTTP
+        name, given = authority, ""
     if given != str(port) and not (given == "" and port == 80):
         return False
     name = name.lower()
@@ -53,7 +53,7 @@ def _is_own(place: str, listening: str, port: int) -> bool:
         return True
     if _is_loopback(listening):
         return False
-    # Whoever lets other machines in: by number, since a name can be made to point here, or by the name of this machine.
+    # A viewer open to other machines accepts any IP address, but no name except its own: other names can be rebound.
     return _is_address(name.strip("[]")) or name in (listening.lower(), socket.gethostname().lower())
 
 
@@ -71,10 +71,10 @@ def _is_address(name: str) -> bool:
 
 @contextmanager
 def guarded(listening: str) -> Iterator[None]:
-    """Servers of `websockets` that are started meanwhile answer only requests that `is_allowed` lets pass.
+    """Context in which new `websockets` servers answer only requests that `is_allowed` accepts.
 
-    viser starts its server without a way to say so: the function that it calls is replaced for that moment.
-    `check_guarded` then makes sure that it took effect.
+    viser has no option for this, so the function with which it starts its server is patched in this context.
+    `check_guarded` verifies that the patch took effect.
     """
     import websockets.asyncio.server as server
 
@@ -85,7 +85,7 @@ def guarded(listening: str) -> Iterator[None]:
             port = connection.local_address[1]
             headers = request.headers
             if not is_allowed(headers.get_all("Host"), headers.get_all("Origin"), listening, port):
-                return connection.respond(FORBIDDEN, "This viewer answers only pages of its own address.\n")
+                return connection.respond(FORBIDDEN, "This viewer answers only requests from its own pages.\n")
             answer = None if process_request is None else process_request(connection, request)
             return await answer if inspect.isawaitable(answer) else answer
 
@@ -96,7 +96,7 @@ def guarded(listening: str) -> Iterator[None]:
 
 
 def check_guarded(host: str, port: int) -> None:
-    """Raise `ModelError` unless the server refuses a foreign page."""
+    """Raise `ModelError` unless the server refuses a request for a foreign host name."""
     connection = http.client.HTTPConnection("127.0.0.1" if host in ("0.0.0.0", "") else host, port, timeout=10)
     try:
         connection.putrequest("GET", "/", skip_host=True)
@@ -104,8 +104,10 @@ def check_guarded(host: str, port: int) -> None:
         connection.endheaders()
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        raise ModelError("view", [f"the viewer does not answer: {error}"]) from error
+        raise ModelError("view", [f"the viewer did not answer a test request: {error}"]) from error
     finally:
         connection.close()
     if status != FORBIDDEN:
-        raise ModelError("view", ["this version of viser cannot be kept from answering foreign pages; upgrade bricard"])
+        raise ModelError(
+            "view", ["requests from foreign pages cannot be blocked in this version of viser; upgrade bricard"]
+        )

@@ -1,4 +1,4 @@
-"""Configurations between the saved ones."""
+"""Interpolation of configurations between the saved states."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bricard.system import System
 
 
 def configurations(trajectory: Trajectory, times: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n nq"]:
-    """Coordinates at `times`, by cubic interpolation from saved coordinates and velocities.
+    """Coordinates at `times`, by cubic Hermite interpolation of the saved coordinates and velocities.
 
-    Off the constraints by the fourth power of the distance between saved states: enough to draw and to look for minima.
+    The constraint error grows with the fourth power of the save interval: small enough to draw and to locate minima.
     """
     t, q = np.asarray(trajectory.t), np.asarray(trajectory.q)
     if t.shape[0] < 2:

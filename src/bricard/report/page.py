@@ -1,4 +1,4 @@
-"""One HTML file that shows a run: works from disk, without network, and can be sent by mail."""
+"""A self-contained HTML page with the animation and the plots of a run; it needs no network."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ import numpy as np
 
 from bricard.errors import is_concrete
 from bricard.files import check_writable, named_as, write_text
-from bricard.report.curves import NO_ERROR, panels, rounded, scale, thinned
+from bricard.report.curves import LOG_FLOOR, panels, rounded, scale, thinned
 from bricard.report.scene import scene
 from bricard.report.summary import Summary, summarize
 from bricard.simulate.trajectory import Trajectory
 
-MOST_SAMPLES, LIGHT_SAMPLES, LIGHT_FRAMES = 2000, 400, 240
-"""Of each curve in a file; of each curve and of the animation in a notebook, which keeps every page it has shown."""
+MAX_SAMPLES, LIGHT_SAMPLES, LIGHT_FRAMES = 2000, 400, 240
+"""Samples per curve in a file; samples per curve and frames in a notebook, which stores every page it shows."""
 
-MOST_MOMENTS = 24
-"""Buttons in a row of times."""
+MAX_TIME_BUTTONS = 24
+"""Times of singular positions or impacts that get a button; the others are only counted."""
 
 PAGES = (".html", ".htm")
 SCRIPTS = ("scene.js", "parts.js", "chart.js", "page.js")
@@ -40,21 +40,22 @@ def write_report(
     settings: Mapping[str, Any] | None = None,
     summary: Summary | None = None,
 ) -> Path:
-    """Write the animation and the plots of a run to one self-contained HTML file; returns its path.
+    """Write the animation and the plots of a run to one self-contained HTML file, and return its path.
 
-    `title` and `source` say what the system is (default: the first line of its docstring), `settings` what else is
-    worth knowing of the run. `summary` spares computing it again. The file is there whole, or not at all: `ModelError`
-    if it cannot be written, or if its name ends in anything but `.html` (which is added to a name without an ending).
+    `title` is the heading (default: the first line of the system's docstring) and `source` a reference shown below it;
+    `settings` are shown in addition to those in the trajectory. Pass `summary` if it is already computed. The extension
+    `.html` is added to a path without one. `ModelError` if the path has another extension or cannot be written; the
+    file is written completely or not at all.
     """
     path = named_as(path, PAGES)
-    check_writable(path)  # before the work
+    check_writable(path)  # fail before the expensive part
     summary = summarize(trajectory, title, settings) if summary is None else summary
     write_text(path, render(trajectory, summary, source))
     return path
 
 
 def notebook_page(trajectory: Trajectory) -> str | None:
-    """The page in a frame for notebooks, lighter than a file; None if there is nothing to show (a batch, no states)."""
+    """The page as an iframe for notebooks, with fewer samples than a file; None for a batch or an empty trajectory."""
     if not is_concrete(trajectory) or trajectory.t.ndim != 1 or len(trajectory) == 0:
         return None
     page = render(trajectory, summarize(trajectory), light=True)
@@ -63,7 +64,7 @@ def notebook_page(trajectory: Trajectory) -> str | None:
 
 
 def render(trajectory: Trajectory, summary: Summary, source: str = "", light: bool = False) -> str:
-    """The page as text; a `light` one has fewer samples."""
+    """The page as HTML text; `light` reduces the number of samples and frames."""
     static = resources.files("bricard.report") / "static"
     parts = {
         "title": html.escape(_heading(summary)),
@@ -73,7 +74,7 @@ def render(trajectory: Trajectory, summary: Summary, source: str = "", light: bo
         "data": _embedded(_data(trajectory, summary, light)),
         "script": "\n".join((static / name).read_text("utf-8") for name in SCRIPTS),
     }
-    # One pass, so that braces in a title are not taken for a place to fill in.
+    # One pass, so that braces in a title are not taken for placeholders.
     template = (static / "page.html").read_text("utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
@@ -82,10 +83,10 @@ def _data(trajectory: Trajectory, summary: Summary, light: bool) -> dict[str, An
     t = times = np.asarray(trajectory.t)
     plots = []
     for panel in panels(trajectory, summary.singular):
-        times, columns = thinned(t, [c.values for c in panel.curves], LIGHT_SAMPLES if light else MOST_SAMPLES)
+        times, columns = thinned(t, [c.values for c in panel.curves], LIGHT_SAMPLES if light else MAX_SAMPLES)
         size = scale(columns)
         curves = [
-            {"name": c.name, "doubtful": c.doubtful, "y": rounded(y, panel.log, size)}
+            {"name": c.name, "indeterminate": c.indeterminate, "y": rounded(y, panel.log, size)}
             for c, y in zip(panel.curves, columns, strict=True)
         ]
         plots.append({"title": panel.title, "unit": panel.unit, "log": panel.log, "note": panel.note, "curves": curves})
@@ -99,12 +100,12 @@ def _data(trajectory: Trajectory, summary: Summary, light: bool) -> dict[str, An
 
 
 def _embedded(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in, whatever the names in it are."""
+    """JSON that cannot close the surrounding script element, whatever names it contains."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-# -- the head of the page, readable without scripts --------------------------------------------------------------------
+# -- header, readable without JavaScript -------------------------------------------------------------------------------
 
 
 def _heading(summary: Summary) -> str:
@@ -130,9 +131,9 @@ def _header(summary: Summary, source: str) -> str:
     if summary.mobility:
         lines.append(f'<p class="mobility">{html.escape(summary.mobility)}</p>')
     if summary.singular.times:
-        lines.append(_moments("Passed", "singular position", summary.singular.times))
+        lines.append(_time_buttons("Passed ", "singular position", summary.singular.times))
     if summary.impacts:
-        lines.append(_moments("Went through", "impact", summary.impacts))
+        lines.append(_time_buttons("", "impact", summary.impacts))
     if summary.contact_words:
         lines.append(f'<p class="mobility">Contact forces: {html.escape(summary.contact_words)}</p>')
     return "\n".join(lines)
@@ -145,21 +146,21 @@ def _tiles(summary: Summary) -> list[tuple[str, str, str]]:
         tiles.append(("Steps", str(summary.steps), f"{summary.rejected} rejected"))
     of_kinetic = f"{relative:.1g} of the largest kinetic energy" if math.isfinite(relative) else ""
     tiles.append(("Energy drift", f"{_number(summary.energy_drift)} J", of_kinetic))
-    if not summary.constraint_error <= NO_ERROR:  # there are constraints, or contacts that were closed
-        tiles.append(("Constraint error", _number(summary.constraint_error), "largest, position and velocity"))
+    if not summary.constraint_error <= LOG_FLOOR:  # there are constraints, or contacts that were closed
+        tiles.append(("Constraint error", _number(summary.constraint_error), "maximum of position and velocity"))
     if len(summary.singular.measure):
         tiles.append(("Singular positions", str(len(summary.singular.times)), "passed"))
     if summary.impacts:
-        tiles.append(("Impacts", str(len(summary.impacts)), "of contacts"))
+        tiles.append(("Impacts", str(len(summary.impacts)), "at contacts"))
     return tiles
 
 
-def _moments(verb: str, noun: str, times: tuple[float, ...]) -> str:
-    """Times as buttons that go there."""
-    shown = "".join(f'<button type="button" data-time="{t:.6f}">{t:.3f}</button>' for t in times[:MOST_MOMENTS])
-    more = f" and {len(times) - MOST_MOMENTS} more" if len(times) > MOST_MOMENTS else ""
+def _time_buttons(verb: str, noun: str, times: tuple[float, ...]) -> str:
+    """A line with a button for each time, which moves the animation there."""
+    shown = "".join(f'<button type="button" data-time="{t:.6f}">{t:.3f}</button>' for t in times[:MAX_TIME_BUTTONS])
+    more = f" and {len(times) - MAX_TIME_BUTTONS} more" if len(times) > MAX_TIME_BUTTONS else ""
     plural = "" if len(times) == 1 else "s"
-    return f'<p class="passed"><strong>{verb} {len(times)} {noun}{plural}</strong> at t = {shown}{more} s</p>'
+    return f'<p class="passed"><strong>{verb}{len(times)} {noun}{plural}</strong> at t = {shown}{more} s</p>'
 
 
 def _facts(summary: Summary) -> str:
@@ -180,9 +181,9 @@ def _sentence(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Few digits, and powers of ten as people write them."""
+    """Three significant digits, with powers of ten as superscripts."""
     if not math.isfinite(value):
-        return "not known"
+        return "unknown"
     text = f"{value:.3g}"
     if "e" not in text:
         return text

@@ -1,4 +1,4 @@
-"""What is drawn of a mechanism besides its bodies: joints with their axes, springs, actuators, sensors, reactions."""
+"""Geometry of a mechanism besides its bodies: joints, joint axes, springs, actuators, sensor points and reactions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from bricard.simulate.trajectory import Trajectory
 from bricard.system import System, Vector
 
 AXIAL = ("revolute", "prismatic", "cylindrical", "helical", "universal")
-"""Joints with an axis to draw."""
+"""Joint types whose axis is drawn."""
 HIDDEN = ("free", "fixed")
-"""Joints with nothing to draw."""
+"""Joint types that are not drawn."""
 AXIS_LENGTH = 0.12
-"""Of the size of the mechanism."""
+"""Length of a drawn axis, relative to the size of the mechanism."""
 
 
 def parts(system: System, q: Float[np.ndarray, "f nq"]) -> dict[tuple[str, str], Float[np.ndarray, "f _ d"]]:
-    """Points of each part at `f` configurations, by role and name: "joint", "axis", "spring", "actuator", "point"."""
+    """Points of each part at `f` configurations, keyed by role and name; empty if the system is not a mechanism.
+
+    The roles are "joint", "axis", "spring", "actuator" and "point" (of a sensor).
+    """
     if not isinstance(system, MechanismSystem):
         return {}
     drawn = _parts(system, jnp.asarray(q, dtype=float))
@@ -37,7 +40,7 @@ def _parts(system: MechanismSystem, q: Float[Array, "f nq"]) -> dict[str, dict[s
     model = system.model
     width = 2 if model.planar else 3
 
-    def at(q: Vector) -> dict[str, dict[str, Array]]:
+    def at_configuration(q: Vector) -> dict[str, dict[str, Array]]:
         place = system.place(system.normalize(q))
         pairs = model.frames.world(place)
         half = 0.5 * AXIS_LENGTH * model.scale * pairs.A[:, :, 2]
@@ -45,7 +48,7 @@ def _parts(system: MechanismSystem, q: Float[Array, "f nq"]) -> dict[str, dict[s
         for j, (name, kind) in enumerate(zip(model.frames.names, model.frames.kinds, strict=True)):
             if kind not in HIDDEN:
                 joints[name] = pairs.pb[j, None, :width]
-            # In the plane the axis of a hinge points at the viewer; that of a slide lies in it.
+            # In planar drawings, revolute axes are perpendicular to the plane; only prismatic axes are visible.
             if kind in AXIAL and (not model.planar or kind == "prismatic"):
                 axes[name] = jnp.stack([pairs.pb[j] - half[j], pairs.pb[j] + half[j]])[:, :width]
 
@@ -64,34 +67,32 @@ def _parts(system: MechanismSystem, q: Float[Array, "f nq"]) -> dict[str, dict[s
         }
         return {"joint": joints, "axis": axes, "spring": springs, "actuator": actuators, "point": points}
 
-    return jax.vmap(at)(q)
+    return jax.vmap(at_configuration)(q)
 
 
 class Forces(NamedTuple):
-    """Reaction forces (N) of joints on their child bodies at `f` times, in world axes."""
+    """Reaction forces (N) of the joints on their child bodies at `f` times, in world axes."""
 
     names: tuple[str, ...]
     values: Float[np.ndarray, "f j d"]
-    known: Bool[np.ndarray, " j"]
-    """Whether a rigid model determines them (most of the time)."""
+    determinate: Bool[np.ndarray, " j"]
+    """True where a rigid model determines the force for more than half of the run."""
 
 
 def forces(trajectory: Trajectory, times: Float[np.ndarray, " f"]) -> Forces | None:
-    """Reactions of the joints that are drawn, interpolated; None for a system without joints, or with contacts."""
+    """Reaction forces of the drawn joints at `times`, by linear interpolation; None without joints or with contacts."""
     system = trajectory.system
-    if not isinstance(system, MechanismSystem) or trajectory.contacts:  # with contacts they are not known
+    if not isinstance(system, MechanismSystem) or trajectory.contacts:  # with contacts there are no reactions
         return None
     frames = system.model.frames
-    chosen = [j for j, kind in enumerate(frames.kinds) if kind not in HIDDEN]
-    if not chosen or not len(trajectory):
+    drawn = [j for j, kind in enumerate(frames.kinds) if kind not in HIDDEN]
+    if not drawn or not len(trajectory):
         return None
     every = trajectory.reactions.all
     width = every.point.shape[-1]
-    saved = np.asarray(every.world)[:, chosen, :width]
-    sure = np.mean(np.all(np.asarray(every.determinate_world)[:, chosen, :width], axis=2), axis=0) > 0.5
+    saved = np.asarray(every.world)[:, drawn, :width]
+    determinate = np.mean(np.all(np.asarray(every.determinate_world)[:, drawn, :width], axis=2), axis=0) > 0.5
     t = np.asarray(trajectory.t)
     flat = saved.reshape(len(t), -1)
-    values = np.stack([np.interp(times, t, column) for column in flat.T], axis=1).reshape(
-        len(times), len(chosen), width
-    )
-    return Forces(tuple(frames.names[j] for j in chosen), values, sure)
+    values = np.stack([np.interp(times, t, column) for column in flat.T], axis=1).reshape(len(times), len(drawn), width)
+    return Forces(tuple(frames.names[j] for j in drawn), values, determinate)

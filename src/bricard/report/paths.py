@@ -1,4 +1,4 @@
-"""Where points go: coupler curves and prescribed motions as static figures (extra `plot`)."""
+"""Coupler curves and prescribed motions as static figures (extra `plot`)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def path_figure(motion: Trajectory | Kinematics, *, positions: int = 7, title: str = "") -> Figure:
-    """The mechanism in some `positions`, the paths of its point sensors (coupler curves), and its coordinates.
+    """Draw the mechanism at `positions` instants, the paths of its point sensors (coupler curves), and its coordinates.
 
-    Of a `br.kinematics` result also the distance from dead points. The figure belongs to pyplot.
+    For a result of `br.kinematics`, a further panel shows the distance from dead points. The figure is a pyplot figure.
     """
     if motion.t.ndim != 1 or motion.t.shape[0] < 2:
         raise ModelError(
-            "path_figure", [f"needs one motion of at least two states, not times of shape {motion.t.shape}"]
+            "path_figure", [f"expected a single motion with at least two states; its times have shape {motion.t.shape}"]
         )
     plt = pyplot("path_figure")
     t = np.asarray(motion.t)
@@ -50,21 +50,21 @@ def path_figure(motion: Trajectory | Kinematics, *, positions: int = 7, title: s
 
 
 def _paths(motion: Trajectory | Kinematics) -> dict[str, np.ndarray]:
-    """Positions (k, d) of the point sensors."""
+    """Positions of each point sensor, shape (k, d)."""
     readers = getattr(getattr(motion.system, "model", None), "readers", ())
     names = getattr(getattr(motion.system, "model", None), "sensor_names", ())
-    chosen = [name for name, reader in zip(names, readers, strict=True) if isinstance(reader, PointSensor)]
-    return {name: np.asarray(motion.sensors[name].value) for name in chosen} if chosen else {}
+    points = [name for name, reader in zip(names, readers, strict=True) if isinstance(reader, PointSensor)]
+    return {name: np.asarray(motion.sensors[name].value) for name in points} if points else {}
 
 
 def _picture(axis: Any, lines: dict[str, np.ndarray], paths: dict[str, np.ndarray], spatial: bool) -> None:
-    """The last position strong, the ones before faint, what does not move once."""
+    """Draw the last position in full and earlier ones faintly; lines that do not move are drawn once."""
     for points in lines.values():
         still = np.allclose(points, points[:1], rtol=0.0, atol=1e-9)
         for i in range(len(points) - 1 if still else 0, len(points)):
             line, last = points[i], i == len(points) - 1
             style = {"color": INK, "linewidth": 1.4} if last else {"color": SOFT, "linewidth": 0.8, "alpha": 0.35}
-            # Links have joints at their ends; longer lines are outlines.
+            # Short lines are links with joints at their ends; longer ones are outlines.
             marker = "o" if line.shape[0] <= LINK else None
             axis.plot(*line.T, marker=marker, markersize=3.5 if last else 2.0, markerfacecolor="white", **style)
     for i, (name, path) in enumerate(paths.items()):
@@ -95,4 +95,4 @@ def _transmission(axis: Axes, motion: Kinematics) -> None:
     for time in np.asarray(motion.dead_points):
         axis.axvline(float(time), color=MARK, linewidth=0.6, linestyle=":")
     axis.set_title("Distance from dead points")
-    axis.set_ylabel("least singular value")
+    axis.set_ylabel("smallest singular value")

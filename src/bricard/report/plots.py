@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bricard.errors import ModelError
-from bricard.report.curves import NO_ERROR, PALETTE, Panel, panels, scale
+from bricard.report.curves import LOG_FLOOR, PALETTE, Panel, panels, scale
 from bricard.report.singular import singular_positions
 from bricard.report.style import BAD, HEIGHT, MARK, STYLE, WIDTH, pyplot
 from bricard.simulate.trajectory import Trajectory
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def trajectory_figure(trajectory: Trajectory) -> Figure:
-    """Coordinates, velocities, energy and its balance, constraint error, constraint forces, inputs: a panel each.
+    """Figure with one panel each for coordinates, velocities, energy, constraint error, forces and inputs.
 
-    Dotted lines mark singular positions. The figure belongs to pyplot: `plt.show()` shows it.
+    Dotted lines mark singular positions. The figure is a pyplot figure: `plt.show()` displays it.
     """
     plt = pyplot("plot")
     if len(trajectory) == 0:
-        raise ModelError("plot", [f"there are no states to show: {trajectory.status}"])
+        raise ModelError("plot", [f"the trajectory has no states to plot: {trajectory.status}"])
     singular = singular_positions(trajectory)
     shown = panels(trajectory, singular)
     rows = -(-len(shown) // 2)
@@ -50,8 +50,8 @@ def _draw(axis: Axes, t: np.ndarray, panel: Panel, singular: tuple[float, ...]) 
         axis.axvline(time, color=MARK, linewidth=0.6, linestyle=":", zorder=1)
     power = 0 if panel.log else _power([c.values for c in panel.curves])
     for i, curve in enumerate(panel.curves):
-        values = np.maximum(curve.values, NO_ERROR) if panel.log else curve.values / 10.0**power
-        style = "--" if curve.doubtful else "-"
+        values = np.maximum(curve.values, LOG_FLOOR) if panel.log else curve.values / 10.0**power
+        style = "--" if curve.indeterminate else "-"
         axis.plot(t, values, style, color=PALETTE[i % len(PALETTE)], label=curve.name, zorder=2)
     if panel.log:
         axis.set_yscale("log")
@@ -59,7 +59,7 @@ def _draw(axis: Axes, t: np.ndarray, panel: Panel, singular: tuple[float, ...]) 
     axis.set_title(panel.title)
     axis.set_ylabel(f"$10^{{{power}}}$ {panel.unit}" if power else panel.unit)
     if len(panel.curves) > 1:
-        # Below the panel: a legend inside would cover data sooner or later.
+        # Below the panel, where it cannot cover data.
         axis.legend(
             loc="upper left",
             bbox_to_anchor=(0.0, -0.14),
@@ -72,13 +72,13 @@ def _draw(axis: Axes, t: np.ndarray, panel: Panel, singular: tuple[float, ...]) 
 
 
 def _power(columns: list[np.ndarray]) -> int:
-    """Power of ten to put into the unit, where numbers would be too long without."""
+    """Power of ten to move into the unit label, or 0 if tick labels are short without it."""
     size = scale(columns)
     power = int(np.floor(np.log10(size))) if size > 0.0 else 0
     return power if power >= 5 or power <= -3 else 0
 
 
 def _columns(panel: Panel) -> int:
-    """As many entries side by side as fit below a panel."""
+    """Number of legend columns that fit below a panel."""
     longest = max(len(c.name) for c in panel.curves)
     return max(1, min(len(panel.curves), 4, 62 // (longest + 6)))

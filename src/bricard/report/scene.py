@@ -1,4 +1,4 @@
-"""What moves on the page: `System.drawing` along a run, packed small."""
+"""The animation of the page: `System.drawing` along a run, packed compactly for JSON."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from bricard.simulate.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector
 
 FRAMES = (600, 1500)
-"""Fewest and most pictures of a run; fewer saved states are interpolated, more are thinned."""
-MOST_NUMBERS = 400_000
-"""In all pictures together: a megabyte."""
-MOST_TRACES = 4
+"""Smallest and largest number of frames, which are interpolated from the saved states."""
+MAX_NUMBERS = 400_000
+"""In all frames together, about a megabyte."""
+MAX_TRACES = 4
 LINK = 4
-"""Lines of more points than this are outlines, springs or paths; shorter ones are links with joints at their ends."""
+"""Lines of up to this many points are links with joints at their ends; longer ones are outlines, springs or paths."""
 STEPS = 32_000
-"""Coordinates are sent as whole numbers from −STEPS to STEPS; −STEPS − 1 stands for "not there"."""
+"""Coordinates are quantised to integers from −STEPS to STEPS; −STEPS − 1 stands for a value that is not finite."""
 
 
 class Line(NamedTuple):
-    """Something to draw along a run."""
+    """A polyline, or a point, along a run."""
 
     name: str
     role: str
-    """"body", or one of those of `parts`."""
+    """"body", or one of the roles of `parts`."""
     points: Float[np.ndarray, "f n d"]
 
 
-def scene(trajectory: Trajectory, most_frames: int = FRAMES[1]) -> dict[str, Any] | None:
-    """The drawing along a run, ready for JSON; None for a system without a drawing."""
+def scene(trajectory: Trajectory, max_frames: int = FRAMES[1]) -> dict[str, Any] | None:
+    """The animation of a run as data for JSON; None for a system without a drawing."""
     if len(trajectory) == 0:
         return None
     system = trajectory.system
@@ -47,7 +47,7 @@ def scene(trajectory: Trajectory, most_frames: int = FRAMES[1]) -> dict[str, Any
     if not names:
         return None
     span = np.asarray(trajectory.t)[[0, -1]]
-    count = min(np.clip(len(trajectory), *FRAMES), most_frames, max(MOST_NUMBERS // numbers, 2))
+    count = min(np.clip(len(trajectory), *FRAMES), max_frames, max(MAX_NUMBERS // numbers, 2))
     times = np.linspace(span[0], span[1], int(count) if span[1] > span[0] else 1)
     q = configurations(trajectory, times)
     lines = [Line(name, "body", points) for name, points in drawings(system, q, times).items()]
@@ -58,7 +58,7 @@ def scene(trajectory: Trajectory, most_frames: int = FRAMES[1]) -> dict[str, Any
 def drawings(
     system: System, q: Float[np.ndarray, "f nq"], t: Float[np.ndarray, " f"]
 ) -> dict[str, Float[np.ndarray, "f _ d"]]:
-    """Every line of the drawing at `f` configurations, checked, in the order of the drawing."""
+    """Points of each line of `System.drawing` at `f` configurations, in its order; `ModelError` for a wrong shape."""
     names, _ = _contents(system)
     if not names:
         return {}
@@ -67,7 +67,7 @@ def drawings(
 
 
 def _contents(system: System) -> tuple[list[str], int]:
-    """Names of the lines in the order of the drawing (which JAX does not keep), and how many numbers they take."""
+    """Names of the lines in the order of the drawing (JAX sorts dictionary keys), and the numbers in one frame."""
     names: list[str] = []
 
     def draw(q: Vector, t: Scalar) -> dict[str, Array]:
@@ -78,24 +78,24 @@ def _contents(system: System) -> tuple[list[str], int]:
     try:
         shapes = jax.eval_shape(draw, np.zeros(system.nq), np.zeros(()))
     except Exception as error:
-        raise ModelError(type(system).__name__, [f"`drawing` fails: {type(error).__name__}: {error}"]) from error
+        raise ModelError(type(system).__name__, [f"`drawing` failed: {type(error).__name__}: {error}"]) from error
     return names, sum(int(np.prod(x.shape)) for x in shapes.values())
 
 
 @eqx.filter_jit
 def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Array]:
-    def at(q: Vector, t: Scalar) -> dict[str, Array]:  # of any shape: `_checked` tells which one is wrong
+    def draw(q: Vector, t: Scalar) -> dict[str, Array]:
         return {
             name: jnp.asarray(points, dtype=float) for name, points in system.drawing(system.normalize(q), t).items()
         }
 
-    return jax.vmap(at)(q, t)
+    return jax.vmap(draw)(q, t)
 
 
 def _checked(system: System, lines: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every polyline (frames, n, d) with the same d."""
+    """All polylines as arrays (frames, n, d) with the same d, or a `ModelError` that names those of wrong shape."""
     problems = [
-        f"`drawing`: {name!r} has shape {points.shape[1:]}, expected (n, 2) or (n, 3)"
+        f"`drawing`: {name!r} has shape {points.shape[1:]}, expected (n, 2) or (n, 3) with n > 0"
         for name, points in lines.items()
         if points.ndim != 3 or points.shape[2] not in (2, 3) or points.shape[1] == 0
     ]
@@ -107,36 +107,37 @@ def _checked(system: System, lines: dict[str, np.ndarray]) -> dict[str, np.ndarr
 
 
 def _packed(lines: list[Line], span: np.ndarray, loads: Forces | None) -> dict[str, Any]:
-    every = np.concatenate([line.points for line in lines], axis=1)
-    low, high = _box(every)
+    vertices = np.concatenate([line.points for line in lines], axis=1)
+    low, high = _box(vertices)
     size = float(np.max(high - low)) or 1.0
     middle = 0.5 * (low + high)
     scale = 0.5 * size / STEPS
     with np.errstate(invalid="ignore"):
-        still = np.all(np.abs(every - every[:1]) < 1e-6 * size, axis=(0, 2))
-    whole = _whole((every - middle) / scale)
+        still = np.all(np.abs(vertices - vertices[:1]) < 1e-6 * size, axis=(0, 2))
+    quantised = _quantised((vertices - middle) / scale)
     slots = _slots(lines)
     moving = [line.role == "body" and not np.all(still[at]) for line, at in zip(lines, slots, strict=True)]
-    groups = list(dict.fromkeys(_kind(line.name) for line, moves in zip(lines, moving, strict=True) if moves))
+    groups = list(dict.fromkeys(_group(line.name) for line, moves in zip(lines, moving, strict=True) if moves))
     described = [
         {
             "name": line.name,
             "role": line.role,
             "start": at.start,
             "size": at.stop - at.start,
-            "group": groups.index(_kind(line.name)) if moves else -1,
+            "group": groups.index(_group(line.name)) if moves else -1,
             "pivots": np.flatnonzero(still[at]).tolist() if moves and at.stop - at.start <= LINK else [],
             "closed": bool(
-                at.stop - at.start > 3 and np.all(np.abs(every[:, at.start] - every[:, at.stop - 1]) < 1e-6 * size)
+                at.stop - at.start > 3
+                and np.all(np.abs(vertices[:, at.start] - vertices[:, at.stop - 1]) < 1e-6 * size)
             ),
         }
         for line, at, moves in zip(lines, slots, moving, strict=True)
     ]
     return {
-        "dimension": every.shape[2],
+        "dimension": vertices.shape[2],
         "span": span.tolist(),
-        "frames": every.shape[0],
-        "vertices": every.shape[1],
+        "frames": vertices.shape[0],
+        "vertices": vertices.shape[1],
         "still": np.flatnonzero(still).tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
@@ -144,38 +145,38 @@ def _packed(lines: list[Line], span: np.ndarray, loads: Forces | None) -> dict[s
         "scale": scale,
         "groups": groups,
         "lines": described,
-        "traces": _traces(lines, slots, every, still, size),
+        "traces": _traces(lines, slots, vertices, still, size),
         "forces": _packed_forces(lines, slots, loads),
-        # What never moves is sent once, ahead of the frames.
-        "data": _base64(np.concatenate([whole[0, still].ravel(), whole[:, ~still].ravel()])),
+        # Vertices that never move are stored once, ahead of the frames.
+        "data": _base64(np.concatenate([quantised[0, still].ravel(), quantised[:, ~still].ravel()])),
     }
 
 
 def _packed_forces(lines: list[Line], slots: list[slice], loads: Forces | None) -> dict[str, Any] | None:
-    """Arrows at joints, in steps of the largest force; None if there is no joint or no force."""
+    """Force arrows at the joints, quantised relative to the largest force; None without joints or forces."""
     if loads is None:
         return None
     sizes = np.linalg.norm(loads.values, axis=2)
     finite = sizes[np.isfinite(sizes)]
     if not finite.size or not np.max(finite) > 0.0:
         return None
-    # Peaks of an instant would make all other arrows too small to see.
-    usual = float(np.median(np.max(np.where(np.isfinite(sizes), sizes, 0.0), axis=1)))
-    largest = min(float(np.percentile(finite, 99)), 3.0 * usual) or float(np.max(finite))
+    # `largest` sets the arrow length: a short peak must not make all other arrows too small to see.
+    typical = float(np.median(np.max(np.where(np.isfinite(sizes), sizes, 0.0), axis=1)))
+    largest = min(float(np.percentile(finite, 99)), 3.0 * typical) or float(np.max(finite))
     at = {line.name: slot.start for line, slot in zip(lines, slots, strict=True) if line.role == "joint"}
     top = float(np.max(finite))
     return {
         "names": list(loads.names),
         "vertices": [at[name] for name in loads.names],
-        "known": loads.known.tolist(),
+        "determinate": loads.determinate.tolist(),
         "largest": largest,
         "scale": top / STEPS,
-        "data": _base64(_whole(loads.values / (top / STEPS))),
+        "data": _base64(_quantised(loads.values / (top / STEPS))),
     }
 
 
-def _whole(values: np.ndarray) -> np.ndarray:
-    """Whole numbers within ±STEPS; what is not finite is marked."""
+def _quantised(values: np.ndarray) -> np.ndarray:
+    """Values rounded and clipped to ±STEPS; −STEPS − 1 for values that are not finite."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(values), np.clip(np.round(values), -STEPS, STEPS), -STEPS - 1)
 
@@ -185,19 +186,19 @@ def _base64(numbers: np.ndarray) -> str:
 
 
 def _slots(lines: list[Line]) -> list[slice]:
-    """Where the points of each line are among the points of all lines."""
+    """Slice of the vertices of all lines that each line occupies."""
     sizes = [line.points.shape[1] for line in lines]
     ends = np.cumsum(sizes).tolist()
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-def _kind(name: str) -> str:
-    """`rocker` of `rocker 12`: the links of a chain share a colour."""
+def _group(name: str) -> str:
+    """The name without a trailing number, such as `rocker` for `rocker 12`: lines of one group share a colour."""
     return re.sub(r"([\s_-]*\d+)+$", "", name) or name
 
 
 def _box(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the box to show: all points, but not those of a motion that blows up at its end."""
+    """Corners of the visible box: all points, except outliers of a motion that diverges."""
     flat = points.reshape(-1, points.shape[2])
     flat = flat[np.all(np.isfinite(flat), axis=1)]
     if not len(flat):
@@ -207,17 +208,17 @@ def _box(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(flat.min(axis=0), near - margin), np.minimum(flat.max(axis=0), far + margin)
 
 
-def _traces(lines: list[Line], slots: list[slice], every: np.ndarray, still: np.ndarray, size: float) -> list[int]:
-    """Points whose paths are worth drawing: sensors and masses first, then the ends of links, each place once."""
-    both = [(line.role, at) for line, at in zip(lines, slots, strict=True)]
-    sensors = [at.start for role, at in both if role == "point"]
-    masses = [at.start for role, at in both if role == "body" and at.stop - at.start == 1]
-    bodies = [at for role, at in both if role == "body" and 1 < at.stop - at.start <= LINK]
+def _traces(lines: list[Line], slots: list[slice], vertices: np.ndarray, still: np.ndarray, size: float) -> list[int]:
+    """Vertices whose paths are drawn, without duplicates: point sensors if there are any, else masses and link ends."""
+    roles = [(line.role, at) for line, at in zip(lines, slots, strict=True)]
+    sensors = [at.start for role, at in roles if role == "point"]
+    masses = [at.start for role, at in roles if role == "body" and at.stop - at.start == 1]
+    bodies = [at for role, at in roles if role == "body" and 1 < at.stop - at.start <= LINK]
     ends = [i for at in bodies for i in (at.start, at.stop - 1)]
     chosen: list[int] = []
-    # Who puts a sensor at a point asks for its path, and for no others.
+    # A point sensor is an explicit request for a path, so it replaces the default choice.
     for i in sensors or masses + ends:
-        apart = all(np.max(np.abs(every[:, i] - every[:, j])) > 1e-3 * size for j in chosen)
-        if not still[i] and apart and len(chosen) < MOST_TRACES:
+        distinct = all(np.max(np.abs(vertices[:, i] - vertices[:, j])) > 1e-3 * size for j in chosen)
+        if not still[i] and distinct and len(chosen) < MAX_TRACES:
             chosen.append(i)
     return chosen

@@ -1,4 +1,4 @@
-"""Eigenvalues in the complex plane, from plain arrays (extra `plot`)."""
+"""Eigenvalues in the complex plane as static figures (extra `plot`)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 Points = NDArray[np.complex128]
 
 MARGINAL = 1e-9
-"""So close to the boundary an eigenvalue counts as on it, which is neither stable nor unstable."""
+"""Eigenvalues within this relative distance of the stability boundary are neither stable nor unstable."""
 
 
 def spectrum_figure(values: Any, spurious: Any = None, *, sampled: bool = False, title: str = "") -> Figure:
-    """Eigenvalues as points: those of motions in colour, `spurious` ones (of constraints) as grey crosses.
+    """Plot eigenvalues in the complex plane: `values` in colour, `spurious` ones (of the constraints) as grey crosses.
 
-    `sampled=False`: rates (1/s), stable left of the imaginary axis. `sampled=True`: multipliers of a step, stable in
-    the unit circle. The view fits `values`; what lies outside or is not finite is counted in the legend. The figure
-    belongs to pyplot: `plt.show()` shows it.
+    Continuous time (`sampled=False`): eigenvalues in 1/s, stable in the left half-plane. Discrete time
+    (`sampled=True`): eigenvalues of the step map, stable inside the unit circle. The axes fit `values`; the legend
+    counts points that lie outside or are not finite. The figure is a pyplot figure: `plt.show()` displays it.
     """
     values, extra = _points("values", values), _points("spurious", () if spurious is None else spurious)
     if not values.size and not extra.size:
-        raise ModelError("spectrum", ["there are no eigenvalues to show"])
+        raise ModelError("spectrum", ["no eigenvalues were given"])
     plt = pyplot("spectrum")
     finite = values[np.isfinite(values)]
     beyond = np.abs(finite) - 1.0 if sampled else finite.real
@@ -58,12 +58,12 @@ def spectrum_figure(values: Any, spurious: Any = None, *, sampled: bool = False,
 def _points(name: str, values: Any) -> Points:
     points = np.asarray(values, dtype=np.complex128)
     if points.ndim != 1:
-        raise ModelError("spectrum", [f"{name}: expected a list of numbers, not an array of shape {points.shape}"])
+        raise ModelError("spectrum", [f"{name}: expected a list of numbers, got an array of shape {points.shape}"])
     return points
 
 
 def _view(axis: Axes, points: Points, sampled: bool) -> tuple[float, float, float, float]:
-    """Draw the stable region and set the limits; returns them as left, right, bottom, top."""
+    """Draw the stable region, set the axis limits and return them as (left, right, bottom, top)."""
     from matplotlib.patches import Circle
 
     if sampled:
@@ -87,7 +87,7 @@ def _view(axis: Axes, points: Points, sampled: bool) -> tuple[float, float, floa
 def _scatter(axis: Axes, label: str, points: Points, box: tuple[float, ...], style: dict[str, Any]) -> None:
     left, right, bottom, top = box
     re, im = points.real, points.imag
-    seen = (left <= re) & (re <= right) & (bottom <= im) & (im <= top)
-    away = int(np.sum(~seen))
-    words = f"{label} ({len(points)}{f', {away} outside the picture' if away else ''})"
-    axis.plot(re[seen], im[seen], linestyle="", markersize=5, label=words, zorder=3, **style)
+    inside = (left <= re) & (re <= right) & (bottom <= im) & (im <= top)
+    outside = int(np.sum(~inside))
+    text = f"{label} ({len(points)}{f', {outside} outside the axes' if outside else ''})"
+    axis.plot(re[inside], im[inside], linestyle="", markersize=5, label=text, zorder=3, **style)

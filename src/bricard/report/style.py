@@ -1,4 +1,4 @@
-"""How static figures look (extra `plot`): one style for all of them."""
+"""Common style of the static figures (extra `plot`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from bricard.errors import ModelError
 
 WIDTH, HEIGHT = 7.2, 1.75
-"""Of a figure over two columns of a journal, and of one row of panels (inch)."""
+"""Width of a figure that spans two journal columns, and height of one row of panels (inch)."""
 
 INK, SOFT, PALE, GOOD, BAD, MARK = "#1b2430", "#5b6675", "#e4e7eb", "#0072b2", "#b3261e", "#b8860b"
-"""Text and lines, what matters less, surfaces, what is well, what is not, marks."""
+"""Colours of text and lines, secondary elements, areas, stable and unstable results, and markers."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 8,
@@ -41,9 +41,9 @@ STYLE: dict[Any, Any] = {
 
 
 def pyplot(subject: str) -> Any:
-    """`matplotlib.pyplot`, or a `ModelError` that says how to get it."""
+    """Import `matplotlib.pyplot`; `ModelError` if it is not installed."""
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
-        raise ModelError(subject, ["needs matplotlib: pip install 'bricard[plot]'"]) from error
+        raise ModelError(subject, ["matplotlib is not installed; run pip install 'bricard[plot]'"]) from error
     return plt

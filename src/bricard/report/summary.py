@@ -1,4 +1,4 @@
-"""What was run and how it went, in words and a few numbers."""
+"""Summary of a run: the system, its settings and the main results."""
 
 from __future__ import annotations
 
@@ -21,46 +21,47 @@ from bricard.system import System
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The main facts of a run; numbers that do not exist (nothing was saved, everything was NaN) are NaN."""
+    """Main results of a run; numbers are NaN if no finite state was saved."""
 
     name: str
-    """Of the system's class; of a mechanism, its kind of coordinates."""
+    """Name of the class of the system; for a mechanism, its kind of coordinates."""
     title: str
-    """One line about the system."""
+    """One-line description of the system."""
     status: str
     failed: bool
     span: tuple[float, float]
     """First and last saved time (s)."""
     states: int
     steps: int | None
-    """Accepted steps of the solver; None if the run was read from a file."""
+    """Accepted steps of the solver; None if the run was loaded from a file."""
     rejected: int | None
+    """Rejected steps of the solver; None if the run was loaded from a file."""
     energy_drift: float
     """Largest violation of the energy balance (J)."""
     energy_scale: float
-    """Largest kinetic energy (J), to compare the drift with."""
+    """Largest kinetic energy (J), a reference for the drift."""
     constraint_error: float
-    """Largest, of position and velocity."""
+    """Largest error of the position and velocity constraints (m, rad, m/s, rad/s)."""
     singular: SingularPositions
     impacts: tuple[float, ...]
-    """When contacts hit (s)."""
+    """Times of impacts at contacts (s)."""
     shared_contacts: tuple[str, ...]
-    """Contacts whose forces a rigid model did not determine at some saved time."""
+    """Contacts whose forces are statically indeterminate at some saved time."""
     mobility: str
-    """At the start, in words."""
+    """Mobility at the start, in words."""
     parameters: dict[str, str]
     settings: dict[str, str]
     versions: dict[str, str]
 
     @property
     def contact_words(self) -> str:
-        """Which contact forces are not determined; empty if all are."""
+        """Sentence about statically indeterminate contact forces; empty if there are none."""
         names = ", ".join(self.shared_contacts[:8]) + (", …" if len(self.shared_contacts) > 8 else "")
-        return f"statically indeterminate at {names}: the least admissible forces are given" if names else ""
+        return f"statically indeterminate at {names}; minimum-norm admissible forces are shown" if names else ""
 
     @property
     def singular_words(self) -> str:
-        """How many singular positions were passed, and when."""
+        """Number and times of the singular positions passed."""
         times = self.singular.times
         if not times:
             return "passed no singular position"
@@ -69,20 +70,20 @@ class Summary:
 
 
 def summarize(trajectory: Trajectory, title: str | None = None, settings: Mapping[str, Any] | None = None) -> Summary:
-    """Collect the facts. `settings` are shown besides what the trajectory knows itself."""
+    """Summarise a run. `settings` are added to those stored in the trajectory; `title` defaults to the docstring."""
     system, t = trajectory.system, np.asarray(trajectory.t)
-    any_states = len(t) > 0
-    known: dict[str, Any] = {"method": trajectory.method}
+    has_states = len(t) > 0
+    shown: dict[str, Any] = {"method": trajectory.method}
     if trajectory.stabilization is not None:
-        known["stabilization"] = trajectory.stabilization
-    known |= trajectory.settings | dict(settings or {})
-    largest = _Largest(trajectory) if any_states else None
+        shown["stabilization"] = trajectory.stabilization
+    shown |= trajectory.settings | dict(settings or {})
+    largest = _Largest(trajectory) if has_states else None
     return Summary(
-        name=_called(system),
+        name=_system_name(system),
         title=_first_line(system) if title is None else title,
         status=trajectory.status,
         failed=trajectory.failure is not None or not bool(trajectory.succeeded),
-        span=(float(t[0]), float(t[-1])) if any_states else (np.nan, np.nan),
+        span=(float(t[0]), float(t[-1])) if has_states else (np.nan, np.nan),
         states=len(t),
         steps=_count(trajectory, "num_accepted_steps"),
         rejected=_count(trajectory, "num_rejected_steps"),
@@ -91,28 +92,28 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         constraint_error=largest.constraint_error if largest else np.nan,
         singular=singular_positions(trajectory),
         impacts=tuple(sorted({event.time for event in trajectory.events if event.kind == "impact"})),
-        shared_contacts=_shared(trajectory) if any_states else (),
-        mobility=str(mobility(system, np.asarray(trajectory.q)[0], t[0])) if any_states else "",
+        shared_contacts=_indeterminate_contacts(trajectory) if has_states else (),
+        mobility=str(mobility(system, np.asarray(trajectory.q)[0], t[0])) if has_states else "",
         parameters=parameters(system),
-        settings={k: str(v) for k, v in known.items()},
+        settings={k: str(v) for k, v in shown.items()},
         versions=versions(),
     )
 
 
-def _shared(trajectory: Trajectory) -> tuple[str, ...]:
+def _indeterminate_contacts(trajectory: Trajectory) -> tuple[str, ...]:
     if not trajectory.contacts:
         return ()
-    unknown = ~np.all(np.asarray(trajectory.contact_determinate), axis=(0, 2))
-    return tuple(c.name for c, x in zip(trajectory.contacts, unknown, strict=True) if x)
+    indeterminate = ~np.all(np.asarray(trajectory.contact_determinate), axis=(0, 2))
+    return tuple(c.name for c, x in zip(trajectory.contacts, indeterminate, strict=True) if x)
 
 
-def _called(system: System) -> str:
+def _system_name(system: System) -> str:
     name = type(system).__name__
     return f"Mechanism, {name.lower()} coordinates" if isinstance(system, MechanismSystem) else name
 
 
 class _Largest:
-    """Largest values over the finite part of a run: a failed one may end in NaN."""
+    """Largest finite values of a run; a failed run may end in NaN."""
 
     def __init__(self, trajectory: Trajectory):
         energy, error = trajectory.energy, trajectory.constraint_error
@@ -131,17 +132,17 @@ def _count(trajectory: Trajectory, key: str) -> int | None:
 
 
 def parameters(system: System) -> dict[str, str]:
-    """Fields of a system with their values as text; of a mechanism what it is made of."""
+    """Fields of a system and their values as text; for a mechanism, its bodies, joints, springs and gravity."""
     if isinstance(system, MechanismSystem):
-        return _parts(system)
-    return {f.name: _written(getattr(system, f.name)) for f in dataclasses.fields(system)}
+        return _mechanism_parameters(system)
+    return {f.name: _formatted(getattr(system, f.name)) for f in dataclasses.fields(system)}
 
 
-def _parts(system: MechanismSystem, most: int = 12) -> dict[str, str]:
+def _mechanism_parameters(system: MechanismSystem, most: int = 12) -> dict[str, str]:
     model = system.model
 
-    def listed(words: list[str]) -> str:
-        return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+    def listed(items: list[str]) -> str:
+        return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
 
     rows = {
         "coordinates": type(system).__name__.lower(),
@@ -150,10 +151,10 @@ def _parts(system: MechanismSystem, most: int = 12) -> dict[str, str]:
         "springs": ", ".join(f"{float(k):.4g} N/m" for k in model.line_springs.stiffness[:most]),
         "gravity": ", ".join(f"{float(x):.4g}" for x in model.gravity) + " m/s²",
     }
-    return {name: words for name, words in rows.items() if words}
+    return {name: text for name, text in rows.items() if text}
 
 
-def _written(value: Any) -> str:
+def _formatted(value: Any) -> str:
     if isinstance(value, (jax.Array, np.ndarray)):
         if value.ndim == 0:
             return f"{float(value):.6g}"
@@ -163,15 +164,15 @@ def _written(value: Any) -> str:
 
 def _first_line(system: System) -> str:
     if isinstance(system, MechanismSystem):
-        return ""  # its class tells of coordinates, not of the mechanism
+        return ""  # the class describes the coordinates, not the mechanism
     text = inspect.getdoc(type(system)) or ""
-    # A class without a docstring of its own gets that of `System`, or the signature that dataclasses write.
+    # Without its own docstring, a class inherits that of `System` or gets the signature that dataclasses generate.
     if type(system).__doc__ is None or text.startswith(f"{type(system).__name__}("):
         return ""
     return text.splitlines()[0] if text else ""
 
 
 def versions() -> dict[str, str]:
-    """Of bricard and of what computes for it."""
-    found = {name: metadata.version(name) for name in ("bricard", "jax", "diffrax")}
-    return found | {"python": platform.python_version()}
+    """Versions of bricard, its main dependencies and Python."""
+    packages = {name: metadata.version(name) for name in ("bricard", "jax", "diffrax")}
+    return packages | {"python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""A run as a table of comma-separated values."""
+"""A run as a CSV table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from bricard.simulate.trajectory import Trajectory
 
 
 def write_table(trajectory: Trajectory, path: str | Path) -> Path:
-    """Write one row for each saved state: time, coordinates, velocities, inputs, multipliers, energy, errors."""
+    """Write a CSV file with one row per saved state, and return its path.
+
+    Columns: time, coordinates, velocities, inputs, multipliers, energies, and constraint errors (SI units).
+    """
     path, system = named_as(path, (".csv",)), trajectory.system
     groups = [(["t"], trajectory.t[:, None]), (list(system.coordinates), trajectory.q)]
     groups.append(([f"velocity {n}" if n in system.coordinates else n for n in system.velocity_names], trajectory.v))

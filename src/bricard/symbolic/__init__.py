@@ -1,7 +1,7 @@
-"""SymPy in and out: a `System` from SymPy expressions, and its constraint forces back as formulas of the state.
+"""SymPy interface: define a `System` by SymPy expressions, and derive its constraint forces as formulas.
 
 Needs the extra `symbolic`. Signs and names are those of `bricard.system`: `M v̇ + h = f + H u + Aᵀλ`, where `Aᵀλ` is
-the force that the constraints exert **on** the system.
+the generalised force that the constraints exert **on** the system.
 """
 
 try:

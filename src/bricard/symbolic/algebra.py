@@ -1,4 +1,4 @@
-"""Exact fractions of trigonometric polynomials: solve with them, and write them down shortly."""
+"""Exact linear algebra with rational functions of sines and cosines, and their conversion to short expressions."""
 
 from __future__ import annotations
 
@@ -15,62 +15,68 @@ Expr = Any
 
 
 class Algebra:
-    """Fractions of polynomials in sines, cosines and all other symbols, exact and reduced by `sin² + cos² = 1`.
+    """Field of rational functions in sines, cosines and all other symbols, exact and reduced by `sin² + cos² = 1`.
 
-    SymPy's own simplification takes minutes for three coordinates, polynomials take milliseconds. A subexpression that
-    is no polynomial (a root, an exponential) counts as a symbol.
+    The `matrices` must contain all expressions that will be encoded. `sympy.simplify` takes minutes for three
+    coordinates; polynomials take milliseconds. A subexpression that is not a polynomial (a root, an exponential) is
+    replaced by a symbol.
     """
 
     def __init__(self, *matrices: Expr):
         entries = [_exact(x) for matrix in matrices for x in matrix]
-        self.steps: dict[Expr, Expr] = {}  # of each angle, the largest part that all its multiples are multiples of
-        for angle in sorted({w.args[0] for x in entries for w in x.atoms(*_WAVES)}, key=sp.default_sort_key):
+        # For each angle x, the largest rational g such that every multiple of x is an integer multiple of g x.
+        self.units: dict[Expr, Expr] = {}
+        for angle in sorted({f.args[0] for x in entries for f in x.atoms(*_TRIGONOMETRIC)}, key=sp.default_sort_key):
             for k, base in _multiples(angle):
-                self.steps[base] = sp.gcd(self.steps.get(base, 0), k)
-        self.waves = {base: (sp.Dummy("s"), sp.Dummy("c")) for base in self.steps}
-        self.others: dict[Expr, Expr] = {}
+                self.units[base] = sp.gcd(self.units.get(base, 0), k)
+        self.sin_cos = {base: (sp.Dummy("s"), sp.Dummy("c")) for base in self.units}
+        self.replaced: dict[Expr, Expr] = {}  # subexpressions that are not polynomials, with their symbols
         encoded = [self._polynomial(x) for x in entries]
-        roots = {z: self._polynomial(x.base) for x, z in list(self.others.items()) if x.is_Pow and x.exp == sp.S.Half}
-        # With a symbol more than needed, since a field needs one.
+        roots = {z: self._polynomial(x.base) for x, z in list(self.replaced.items()) if x.is_Pow and x.exp == sp.S.Half}
+        # One extra symbol, since SymPy does not accept a field without symbols.
         symbols = set().union(*(x.free_symbols for x in (*encoded, *roots.values())), roots, [sp.Dummy("z")])
-        waves = [x for pair in self.waves.values() for x in pair]
-        self.field: Any = sp.QQ.frac_field(*waves, *sorted(symbols.difference(waves), key=sp.default_sort_key))
+        generators = [x for pair in self.sin_cos.values() for x in pair]
+        others = sorted(symbols.difference(generators), key=sp.default_sort_key)
+        self.field: Any = sp.QQ.frac_field(*generators, *others)
         self.fraction, self.ring = self.field.field, self.field.field.ring
         fractions = {z: self.field.from_sympy(x) for z, x in roots.items()}
         one, index = self.ring.one, self.ring.symbols.index
-        rooted = [(index(z), x.numer) for z, x in fractions.items() if x.denom == one]
-        # Which squares to replace, and by what: those of roots, and of sines (0) or cosines (1).
-        self.squares = [
-            rooted + [(k + i, one - self.ring.gens[k + 1 - i] ** 2) for k in range(0, len(waves), 2)] for i in (0, 1)
+        root_rules = [(index(z), x.numer) for z, x in fractions.items() if x.denom == one]
+        # Index of a generator and the polynomial that replaces its square, for roots and for sines [0] or cosines [1].
+        self.square_rules = [
+            root_rules + [(k + i, one - self.ring.gens[k + 1 - i] ** 2) for k in range(0, len(generators), 2)]
+            for i in (0, 1)
         ]
-        self.meaning = {symbol: x for x, symbol in self.others.items()}
-        for base, (s, c) in self.waves.items():
-            self.meaning |= {s: sp.sin(self.steps[base] * base), c: sp.cos(self.steps[base] * base)}
+        self.decoding = {symbol: x for x, symbol in self.replaced.items()}
+        for base, (s, c) in self.sin_cos.items():
+            self.decoding |= {s: sp.sin(self.units[base] * base), c: sp.cos(self.units[base] * base)}
 
     def encode(self, matrix: Expr) -> Any:
-        """A SymPy matrix as one of fractions."""
-        entries = [self._tidy(self.field.from_sympy(self._polynomial(_exact(x)))) for x in matrix]
+        """Convert a SymPy matrix to a matrix over the field."""
+        entries = [self._reduce(self.field.from_sympy(self._polynomial(_exact(x)))) for x in matrix]
         return DomainMatrix.from_list_flat(entries, matrix.shape, self.field)
 
     def solve(self, matrix: Any, rhs: Any) -> Any:
-        """`matrix⁻¹ rhs`; by the adjugate, so that no pivot has to be told from zero."""
+        """`matrix⁻¹ rhs`, computed with the adjugate, which needs no pivots and so no test for zero."""
         scale, matrix = matrix.clear_denoms_rowwise(convert=True)
         divisor, rhs = (scale.convert_to(self.field) * rhs).clear_denoms(convert=True)
         adjugate, determinant = matrix.adj_det()
-        below = self._normal(determinant) * divisor.element
+        denominator = self._normal_form(determinant) * divisor.element
         result = []
         for row in adjugate.to_list():
-            row = [self._normal(x) for x in row]
-            common = functools.reduce(lambda a, b: a.gcd(b), row, below)
-            above = DomainMatrix([[x.exquo(common) for x in row]], (1, len(row)), rhs.domain) * rhs
-            result += [self._tidy(self.fraction(x) / self.fraction(below.exquo(common))) for x in above.to_list_flat()]
+            row = [self._normal_form(x) for x in row]
+            common = functools.reduce(lambda a, b: a.gcd(b), row, denominator)
+            numerators = DomainMatrix([[x.exquo(common) for x in row]], (1, len(row)), rhs.domain) * rhs
+            below = self.fraction(denominator.exquo(common))
+            result += [self._reduce(self.fraction(x) / below) for x in numerators.to_list_flat()]
         return DomainMatrix.from_list_flat(result, rhs.shape, self.field)
 
     def decode(self, matrix: Any) -> Expr:
-        """A matrix of fractions as short SymPy expressions."""
-        return sp.ImmutableMatrix(*matrix.shape, [self._expression(self._tidy(x)) for x in matrix.to_list_flat()])
+        """Convert a matrix over the field to a SymPy matrix of short expressions."""
+        return sp.ImmutableMatrix(*matrix.shape, [self._expression(self._reduce(x)) for x in matrix.to_list_flat()])
 
     def _polynomial(self, x: Expr) -> Expr:
+        """Rewrite `x` in the generators of the field."""
         if x.is_Add or x.is_Mul:
             return x.func(*map(self._polynomial, x.args))
         if x.is_Pow and x.exp.is_Integer:
@@ -79,18 +85,18 @@ class Algebra:
             return self._polynomial(sp.sqrt(x.base)) ** x.exp.p
         if isinstance(x, sp.tan):
             return self._polynomial(sp.sin(x.args[0])) / self._polynomial(sp.cos(x.args[0]))
-        if isinstance(x, _WAVES):
+        if isinstance(x, _TRIGONOMETRIC):
             sine, cosine = sp.S.Zero, sp.S.One
             for k, base in _multiples(x.args[0]):
-                s, c = self.waves[base]
-                for _ in range(abs(int(k / self.steps[base]))):
+                s, c = self.sin_cos[base]
+                for _ in range(abs(int(k / self.units[base]))):
                     sine, cosine = sine * c + sp.sign(k) * cosine * s, cosine * c - sp.sign(k) * sine * s
             return sine if isinstance(x, sp.sin) else cosine
-        return x if x.is_Rational or x.is_Symbol else self.others.setdefault(x, sp.Dummy("z"))
+        return x if x.is_Rational or x.is_Symbol else self.replaced.setdefault(x, sp.Dummy("z"))
 
-    def _normal(self, p: Any, replaced: int = 0) -> Any:
-        """The polynomial `p` without squares of roots and of sines (of cosines, if `replaced` is 1)."""
-        for i, square in self.squares[replaced]:
+    def _normal_form(self, p: Any, eliminated: int = 0) -> Any:
+        """Eliminate squares of roots and of sines (of cosines, if `eliminated` is 1) from the polynomial `p`."""
+        for i, square in self.square_rules[eliminated]:
             parts: dict[int, dict] = {}
             for powers, factor in p.items():
                 half, odd = divmod(powers[i], 2)
@@ -98,8 +104,8 @@ class Algebra:
             p = sum((self.ring.from_dict(x) * square**half for half, x in parts.items()), self.ring.zero)
         return p
 
-    def _tidy(self, x: Any) -> Any:
-        return self.fraction(self._normal(x.numer)) / self.fraction(self._normal(x.denom))
+    def _reduce(self, x: Any) -> Any:
+        return self.fraction(self._normal_form(x.numer)) / self.fraction(self._normal_form(x.denom))
 
     def _expression(self, x: Any) -> Expr:
         (above, terms), (below, divisors) = self._factor_and_terms(x.numer), self._factor_and_terms(x.denom)
@@ -110,8 +116,8 @@ class Algebra:
         return sp.Mul(a / b, above / below, sign * over, 1 / (sign * under))
 
     def _factor_and_terms(self, p: Any) -> tuple[Expr, list[Expr]]:
-        """A common factor of `p`, and a term for each monomial of what is neither sine nor cosine."""
-        n, zeros = 2 * len(self.waves), (0,) * self.ring.ngens
+        """Common monomial factor of `p`, and one term for each monomial that contains no sines or cosines."""
+        n, zeros = 2 * len(self.sin_cos), (0,) * self.ring.ngens
         common = tuple(map(min, zip(*p, strict=True))) if p else zeros
         parts: dict[tuple, dict] = {}
         for powers, factor in p.items():
@@ -119,31 +125,31 @@ class Algebra:
             parts.setdefault((*zeros[:n], *powers[n:]), {})[(*powers[:n], *zeros[n:])] = factor
         terms = []
         for rest, part in parts.items():
-            content, waves = self._shortest(self.ring.from_dict(part)).primitive()
-            terms.append(sp.Mul(content, self._monomial(rest), sp.factor_terms(waves)))
+            content, trigonometric = self._shortest(self.ring.from_dict(part)).primitive()
+            terms.append(sp.Mul(content, self._monomial(rest), sp.factor_terms(trigonometric)))
         return self._monomial(common), terms
 
     def _monomial(self, powers: tuple[int, ...]) -> Expr:
-        return self.ring.from_dict({powers: sp.QQ(1)}).as_expr().xreplace(self.meaning)
+        return self.ring.from_dict({powers: sp.QQ(1)}).as_expr().xreplace(self.decoding)
 
     def _shortest(self, p: Any) -> Expr:
-        """A polynomial in sines and cosines: in their powers or in multiple angles, whatever is shorter."""
-        powers = min((self._normal(p, 0), self._normal(p, 1)), key=len)
-        plain = powers.as_expr().xreplace(self.meaning)
+        """Write a polynomial in sines and cosines with powers or with multiple angles, whichever is shorter."""
+        powers = min((self._normal_form(p, 0), self._normal_form(p, 1)), key=len)
+        plain = powers.as_expr().xreplace(self.decoding)
         multiple = _multiple_angles(plain)
         terms, functions = len(sp.Add.make_args(multiple)), sum(sum(map(bool, monomial)) for monomial in powers)
         return multiple if terms < len(powers) or terms + 1 < functions else plain
 
 
-_WAVES = (sp.sin, sp.cos, sp.tan)
+_TRIGONOMETRIC = (sp.sin, sp.cos, sp.tan)
 _multiple_angles = functools.lru_cache(maxsize=4096)(TR8)
 
 
 def _exact(x: Expr) -> Expr:
-    """Polynomials need exact numbers: 9.81 becomes 981/100."""
+    """Replace floats by exact fractions, which polynomials need: 9.81 becomes 981/100."""
     return x.xreplace({number: sp.Rational(repr(float(number))) for number in x.atoms(sp.Float)})
 
 
 def _multiples(angle: Expr) -> list[tuple[Expr, Expr]]:
-    """`2x + y/2` as `[(2, x), (1/2, y)]`."""
+    """Terms of an angle as (coefficient, angle): `2x + y/2` gives `[(2, x), (1/2, y)]`."""
     return [term.as_coeff_Mul(rational=True) for term in sp.Add.make_args(sp.expand(angle))]

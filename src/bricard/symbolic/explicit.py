@@ -1,4 +1,4 @@
-"""Accelerations and constraint forces as formulas of the state."""
+"""Explicit formulas for accelerations, multipliers and constraint forces."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ from bricard.system import Matrix, Scalar, Vector
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Formulas:
-    """The explicit equations of a system, as SymPy matrices in the user's symbols. `print` it to read the main ones.
+    """Explicit equations of motion of a system, as SymPy matrices in the user's symbols.
 
-    For numbers: `system.evaluate(formulas.constraint_force, q, v, u, t)`.
+    Printing shows the acceleration, the constraint force and the multipliers. To get numbers, use
+    `system.evaluate(formulas.constraint_force, q, v, u, t)`.
     """
 
     system: System
     mass_matrix: Expr
-    """`M`, (nv, nv)."""
+    """Mass matrix `M`, shape (nv, nv)."""
     bias: Expr
-    """`h`, (nv, 1): Coriolis, centrifugal and potential forces, on the side of `M v̇`."""
+    """`h`, shape (nv, 1): Coriolis, centrifugal and potential forces, on the left-hand side with `M v̇`."""
     constraint_matrix: Expr
-    """`A`, (m, nv)."""
+    """Constraint Jacobian `A`, shape (m, nv)."""
     constraint_acceleration: Expr
-    """`b` of `A v̇ = b`, (m, 1)."""
+    """`b` in `A v̇ = b`, shape (m, 1)."""
     acceleration: Expr
-    """`v̇`, (nv, 1)."""
+    """`v̇`, shape (nv, 1)."""
     multipliers: Expr
-    """`λ`, (m, 1), of minimum norm where rows are redundant."""
+    """Multipliers `λ`, shape (m, 1); of minimum norm if constraints are redundant."""
     constraint_force: Expr
-    """`Aᵀλ`, (nv, 1): the generalised force of the constraints on the system."""
+    """`Aᵀλ`, shape (nv, 1): the generalised force of the constraints on the system."""
     rows: tuple[int, ...]
-    """The independent constraint rows; the others follow from them."""
+    """Indices of the independent constraint rows; the other rows are linear combinations of them."""
 
     def latex(self) -> str:
-        """The main formulas as LaTeX, each a line of an aligned equation."""
+        """Acceleration, multipliers and constraint force as LaTeX, one line each in an `aligned` environment."""
         named = {r"\dot{v}": self.acceleration, r"\lambda": self.multipliers, r"A^T \lambda": self.constraint_force}
         lines = [f"{name} &= {vlatex(formula)}" for name, formula in named.items()]
         return r"\begin{aligned}" + " \\\\\n".join(lines) + r"\end{aligned}"
@@ -64,30 +65,33 @@ class Formulas:
 
 
 def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar = 0.0) -> Formulas:
-    """Accelerations, multipliers and constraint forces of a small system as formulas of the state and the inputs.
+    """Formulas for the accelerations, multipliers and constraint forces of a small `symbolic.System`.
 
-    Of dependent constraint rows the shortest are used. Which rows depend on others is decided at the configuration `q`
-    and the time `t`; without `q`, at a random state. If rows depend on each other only where the constraints are met,
-    as with parallel cranks, give a `q` that meets them and is no singular position; the formulas hold only there then.
-    Takes seconds for five coordinates and rows together, or for ten if the mass matrix is diagonal.
+    They depend on the state, the time and the inputs. If constraint rows are redundant, the shortest independent rows
+    are used. The rank is decided at the configuration `q` (nq,) and the time `t` (s); without `q`, at a random one. If
+    rows are dependent only on the constraint manifold, as with parallel cranks, pass a `q` on the manifold that is not
+    a singular position; the formulas then hold only on the manifold.
+
+    The computation takes seconds if the numbers of coordinates and rows add up to five, or to ten with a diagonal mass
+    matrix.
     """
     if not isinstance(system, System):
         raise ModelError("explicit", [f"needs a symbolic.System, got {type(system).__name__}"])
     e, symbols = system.expressions, system.expressions.symbols
 
     def rate(column: Expr) -> Expr:
-        """Time derivative at constant velocity."""
+        """Time derivative at zero acceleration."""
         return jacobian(column, symbols.q) * sp.Matrix(symbols.v) + column.diff(symbols.time)
 
     momentum = jacobian(e.kinetic_energy, symbols.v).T
-    slope = jacobian(e.kinetic_energy - e.potential_energy, symbols.q).T
+    gradient = jacobian(e.kinetic_energy - e.potential_energy, symbols.q).T
     rows = sp.ImmutableMatrix(rate(e.constraints)).col_join(e.velocity_constraints)
-    given = (
-        *(jacobian(momentum, symbols.v), rate(momentum) - slope, e.applied_force),
+    matrices = (
+        *(jacobian(momentum, symbols.v), rate(momentum) - gradient, e.applied_force),
         *(jacobian(rows, symbols.v), -rate(rows)),
     )
-    algebra = Algebra(*given)
-    mass, bias, force, matrix, target = map(algebra.encode, given)
+    algebra = Algebra(*matrices)
+    mass, bias, force, matrix, target = map(algebra.encode, matrices)
     shortest_first = sorted(range(rows.rows), key=lambda i: sp.count_ops(rows[i, 0]))
     kept = _independent_rows(system, shortest_first, q, t)
     n, r, m = len(symbols.coordinates), len(kept), rows.rows
@@ -98,35 +102,35 @@ def explicit(system: bricard.system.System, q: Vector | None = None, t: Scalar =
     multipliers = algebra.decode(loads)
     reaction = algebra.decode(basis.transpose()) * multipliers
     if sum(len(x.numer) for x in loads.to_list_flat()) < 300:
-        # Multiplied out, much may cancel. Of a long formula it would only take time.
+        # Terms may cancel when the product is expanded. For long formulas this would only take time.
         pairs = zip(reaction, algebra.decode(basis.transpose() * loads), strict=True)
         reaction = sp.Matrix(n, 1, [min(pair, key=sp.count_ops) for pair in pairs])
     if r < m:
-        # Of all λ with the same effect, the least: with the rows R that are kept and S = R Aᵀ, Sᵀ(S Sᵀ)⁻¹R Rᵀ loads.
-        overlap, gram = basis * matrix.transpose(), basis * basis.transpose()
-        shares = overlap.transpose() * algebra.solve(overlap * overlap.transpose(), gram)
-        multipliers = algebra.decode(shares) * multipliers
+        # Minimum-norm λ with the same Aᵀλ: Sᵀ(S Sᵀ)⁻¹R Rᵀ times the multipliers of the kept rows R, with S = R Aᵀ.
+        cross_gram, gram = basis * matrix.transpose(), basis * basis.transpose()
+        distribution = cross_gram.transpose() * algebra.solve(cross_gram * cross_gram.transpose(), gram)
+        multipliers = algebra.decode(distribution) * multipliers
     terms = (algebra.decode(x) for x in (mass, bias, matrix, target, acceleration))
     results = (symbols.restore(sp.ImmutableMatrix(x)) for x in (*terms, multipliers, reaction))
     return Formulas(system, *results, rows=tuple(kept))
 
 
 def _independent_rows(system: System, order: Sequence[int], q: Vector | None, t: Scalar) -> list[int]:
-    """The first rows in this order that are independent, at `q` or, without it, at a random state."""
+    """Indices of the first independent rows in the given order, at `q` and `t` or, without `q`, at a random state."""
     state: Any = (np.random.default_rng(0).uniform(0.2, 1.2, system.nq), 0.7) if q is None else (q, t)
     q, t = system.vector(state[0]), jnp.asarray(state[1], dtype=float)
     check_motion_determined(system, q, t)
     scaled = _scaled_constraints(system, q, t)
     kept = jnp.zeros(scaled.shape[0], dtype=bool)
     for i in order:
-        more = kept.at[i].set(True)
-        kept = more if rank(jnp.where(more[:, None], scaled, 0.0)) > jnp.sum(kept) else kept
+        extended = kept.at[i].set(True)
+        kept = extended if rank(jnp.where(extended[:, None], scaled, 0.0)) > jnp.sum(kept) else kept
     return np.flatnonzero(kept).tolist()
 
 
 @eqx.filter_jit
 def _scaled_constraints(system: System, q: Vector, t: Scalar) -> Matrix:
-    """`A` in units in which its rank can be told, see `bricard.equations.rank`."""
+    """`A`, scaled so that its numerical rank is meaningful, see `bricard.equations.rank`."""
     matrix = system.constraint_matrix(q, t)
     units = scales(system.mass_matrix(q, t), matrix, row_variation(system, q, t))
     return matrix * units.columns[None, :] / units.rows[:, None]

@@ -1,4 +1,4 @@
-"""A `System` from SymPy expressions."""
+"""Systems defined by SymPy expressions."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ from bricard.errors import ModelError, as_vector
 from bricard.system import Matrix, Scalar, Vector
 
 Expr = Any
-"""A SymPy expression or matrix. From users also a number, never a string: SymPy would execute it."""
+"""A SymPy expression or matrix. Users may also pass numbers, but not strings: SymPy would evaluate them as code."""
 Rows = Any
-"""A list of expressions, or a SymPy column of them."""
+"""A list of expressions or a SymPy column vector."""
 
 
 class System(bricard.system.System):
-    """A system given by SymPy expressions; JAX evaluates and differentiates it like any other.
+    """A system defined by SymPy expressions; JAX evaluates and differentiates it like any other system.
 
-    Coordinates are functions of time, as `sympy.physics.mechanics.dynamicsymbols` makes them, with their derivatives as
-    velocities; or plain symbols, with the symbols of their rates in `velocities`. In SI units:
+    Coordinates are functions of time, such as `sympy.physics.mechanics.dynamicsymbols` creates, and their derivatives
+    are the velocities; or they are plain symbols, and `velocities` lists the symbols of their rates. In SI units:
 
-    - `kinetic_energy`, quadratic in the velocities, and `potential_energy`;
-    - `constraints`: expressions of coordinates and time that are zero, or `Eq`s;
-    - `velocity_constraints`: the same with velocities, in which they are linear (rolling, a knife edge);
-    - `applied_force`: an entry for each coordinate, linear in the symbols given as `inputs`, which become `u`;
-    - `parameters`: `{symbol: number}`. The numbers are leaves of the pytree, to vmap over and to differentiate by;
-      `system.replace(l=0.5)` is the same system with another value;
-    - `time`: what the coordinates are functions of; if they are plain symbols and it is not given, `Symbol("t")`.
+    - `kinetic_energy`: quadratic in the velocities;
+    - `potential_energy`: a function of coordinates and time;
+    - `constraints`: expressions in coordinates and time that must be zero, or SymPy equations `Eq(left, right)`;
+    - `velocity_constraints`: nonholonomic constraints (rolling, a knife edge), linear in the velocities;
+    - `applied_force`: one entry for each coordinate, linear in the symbols listed as `inputs`, which form `u`;
+    - `parameters`: `{symbol: number}`. The numbers are leaves of the pytree, so they can be batched with `vmap` and
+      differentiated; `system.replace(l=0.5)` returns the system with another value;
+    - `time`: the symbol of time. By default it is the argument of the coordinates, or `Symbol("t")` if they are plain
+      symbols.
     """
 
     parameters: dict[str, Float[Array, ""]]
-    """Value of each parameter, by its name."""
+    """Values of the parameters by name."""
     expressions: Expressions = eqx.field(static=True)
-    """What the system is made of."""
+    """The expressions that define the system."""
     coordinates: tuple[str, ...] = eqx.field(static=True)  # pyright: ignore
     constraint_names: tuple[str, ...] | None = eqx.field(static=True)  # pyright: ignore
     inputs: tuple[str, ...] = eqx.field(static=True)  # pyright: ignore
@@ -71,9 +73,11 @@ class System(bricard.system.System):
         self.inputs = tuple(x.name for x in inputs)  # pyright: ignore
 
     def replace(self, **parameters: Any) -> System:
-        """The same system with other values of some parameters."""
+        """Return the system with new values of the given parameters: `system.replace(l=0.5)`."""
         known = ", ".join(self.parameters) or "none"
-        unknown = [f"no parameter is called {n!r}; there are: {known}" for n in parameters if n not in self.parameters]
+        unknown = [
+            f"no parameter called {n!r}; its parameters are {known}" for n in parameters if n not in self.parameters
+        ]
         if unknown:
             raise ModelError("System.replace", unknown)
         values = {name: _number(value) for name, value in parameters.items()}
@@ -99,23 +103,24 @@ class System(bricard.system.System):
         return self.evaluate(jacobian(self.expressions.applied_force, self.expressions.symbols.inputs), q, t=t)
 
     def evaluate(self, matrix: Expr, q: Vector, v: Any = None, u: Any = None, t: Scalar = 0.0) -> Matrix:
-        """A SymPy matrix of coordinates, velocities, inputs, time and parameters as a JAX array of the same shape.
+        """Value of a SymPy matrix in the symbols of the system, as a JAX array of the same shape.
 
-        `v` (nv,) and `u` (nu,) are zero if not given. Works under `jit`, `vmap` and `grad`.
+        `q` has shape (nq,); `v` (nv,) and `u` (nu,) are zero by default; `t` is the time (s). Works under `jit`, `vmap`
+        and `grad`.
         """
         symbols = self.expressions.symbols
         v = jnp.zeros(len(symbols.velocities)) if v is None else v
         u = jnp.zeros(len(symbols.inputs)) if u is None else u
         values = [self.parameters[p.name] for p in symbols.parameters]
-        function = _compiled(symbols.arguments, sp.ImmutableMatrix(matrix).xreplace(symbols.stand_ins))
+        function = _compiled(symbols.arguments, sp.ImmutableMatrix(matrix).xreplace(symbols.placeholders))
         return jnp.array(function(*q, *v, *u, t, *values), dtype=float).reshape(matrix.shape)
 
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(arguments: tuple[Expr, ...], matrix: Expr) -> Callable[..., list]:
-    # JAX takes no integers beyond 64 bits, which exact fractions may contain.
-    long = {x: sp.Float(x, 17) for x in matrix.atoms(sp.Rational) if max(abs(x.p), x.q) > 2**53}
-    return sp.lambdify(arguments, list(matrix.xreplace(long)), modules="jax", cse=True, dummify=True)
+    # Exact fractions may contain integers of more than 64 bits, which JAX does not accept.
+    rounded = {x: sp.Float(x, 17) for x in matrix.atoms(sp.Rational) if max(abs(x.p), x.q) > 2**53}
+    return sp.lambdify(arguments, list(matrix.xreplace(rounded)), modules="jax", cse=True, dummify=True)
 
 
 def _number(x: Any) -> Float[Array, ""]:
@@ -123,16 +128,19 @@ def _number(x: Any) -> Float[Array, ""]:
 
 
 def jacobian(column: Expr, wrt: Sequence[Expr]) -> Expr:
-    """Derivatives of the entries of a column, a row for each."""
+    """Jacobian of a column vector with respect to the symbols `wrt`, one row for each entry."""
     return sp.ImmutableMatrix(column.rows, len(wrt), lambda i, j: column[i, 0].diff(wrt[j]))
 
 
-# -- reading what a user wrote -----------------------------------------------------------------------------------------
+# -- reading user input ------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Symbols:
-    """The user's symbols, and stand-ins for `q` and `v`: `x(t)` itself would not be constant when only `t` varies."""
+    """The user's symbols, and placeholder symbols for `q` and `v`.
+
+    Placeholders are needed for partial derivatives with respect to time, in which `x(t)` itself would not be constant.
+    """
 
     coordinates: tuple[Expr, ...]
     velocities: tuple[Expr, ...]
@@ -142,36 +150,36 @@ class Symbols:
 
     @property
     def q(self) -> tuple[Expr, ...]:
-        return tuple(_stand_in("q", i, bool(x.is_positive)) for i, x in enumerate(self.coordinates))
+        return tuple(_placeholder("q", i, bool(x.is_positive)) for i, x in enumerate(self.coordinates))
 
     @property
     def v(self) -> tuple[Expr, ...]:
-        return tuple(_stand_in("v", i, False) for i in range(len(self.coordinates)))
+        return tuple(_placeholder("v", i, False) for i in range(len(self.coordinates)))
 
     @functools.cached_property
     def arguments(self) -> tuple[Expr, ...]:
         return (*self.q, *self.v, *self.inputs, self.time, *self.parameters)
 
     @functools.cached_property
-    def stand_ins(self) -> dict[Expr, Expr]:
-        """From the user's symbols to the stand-ins."""
+    def placeholders(self) -> dict[Expr, Expr]:
+        """Map from the user's coordinates and velocities to their placeholders."""
         rates = {c.diff(self.time): v for c, v in zip(self.coordinates, self.v, strict=True) if not c.is_Symbol}
         return rates | dict(zip((*self.coordinates, *self.velocities), (*self.q, *self.v), strict=True))
 
     def restore(self, x: Expr) -> Expr:
-        """From the stand-ins back to the user's symbols."""
+        """Replace the placeholders in `x` by the user's symbols."""
         return x.xreplace(dict(zip((*self.q, *self.v), (*self.coordinates, *self.velocities), strict=True)))
 
 
 @functools.cache
-def _stand_in(kind: str, i: int, positive: bool) -> Expr:
-    """One and the same symbol for each place, so that equal systems are equal and compiled once."""
+def _placeholder(kind: str, i: int, positive: bool) -> Expr:
+    """Cached, so that equal systems have equal expressions and are compiled only once."""
     return sp.Dummy(f"{kind}{i}", real=True, positive=positive or None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Expressions:
-    """What a user wrote, in stand-ins: energies as matrices (1, 1), the rest as columns."""
+    """The user's expressions in placeholders: energies as matrices of shape (1, 1), the others as columns."""
 
     symbols: Symbols
     kinetic_energy: Expr
@@ -190,13 +198,13 @@ def _read_symbols(coordinates, velocities, inputs, parameters, time) -> Symbols:
     problems = [f"{x!r} is not a SymPy symbol" for given, kind in kinds for x in given if not isinstance(x, kind)]
     problems += [f"{c} is not a function of {time} alone" for c in functions if c.args != (time,)]
     if velocities is None:
-        problems += [f"{c} is a plain symbol, give its rate in `velocities`" for c in coordinates if c not in functions]
+        problems += [f"{c} is a plain symbol; give its rate in `velocities`" for c in coordinates if c not in functions]
         velocities = [] if problems else [c.diff(time) for c in functions]
     elif len(velocities) != len(coordinates):
         problems.append(f"{len(velocities)} velocities for {len(coordinates)} coordinates")
     result = Symbols(tuple(coordinates), tuple(velocities), tuple(inputs), time, tuple(parameters))
-    given = [str(x) for x in (*coordinates, *velocities, *inputs, time, *parameters)]
-    problems += [f"{x} has two meanings" for x in dict.fromkeys(given) if given.count(x) > 1]
+    used = [str(x) for x in (*coordinates, *velocities, *inputs, time, *parameters)]
+    problems += [f"the name {x} is used more than once" for x in dict.fromkeys(used) if used.count(x) > 1]
     for p, value in parameters.items():
         try:
             _number(value)
@@ -222,17 +230,17 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
             if isinstance(x, sp.Equality):
                 x = x.lhs - x.rhs  # pyright: ignore[reportOperatorIssue]
             if isinstance(x, sp.MatrixBase) and x.shape == (1, 1):
-                x = x[0, 0]  # `v.T * M * v / 2` is a matrix
+                x = x[0, 0]  # an expression such as `v.T * M * v / 2`
             if not isinstance(x, sp.Expr) or x.is_Matrix or x.has(sp.nan, sp.oo, sp.zoo):
                 problems.append(f"{name}: {value!r} is not a finite SymPy expression")
                 x = sp.S.Zero
             x = x.doit()
-            row = x.xreplace(symbols.stand_ins)
-            used = row.free_symbols | row.atoms(AppliedUndef) | x.atoms(sp.Derivative) - symbols.stand_ins.keys()
-            for stranger in sorted(used - set(symbols.arguments), key=str):
-                alike = any(str(stranger) == str(known) for known in symbols.arguments)
-                hint = " (the one of that name has other assumptions)" if alike else ""
-                problems.append(f"{name}: {stranger} is no coordinate, velocity, input, parameter or time{hint}")
+            row = x.xreplace(symbols.placeholders)
+            used = row.free_symbols | row.atoms(AppliedUndef) | x.atoms(sp.Derivative) - symbols.placeholders.keys()
+            for unknown in sorted(used - set(symbols.arguments), key=str):
+                same_name = any(str(unknown) == str(known) for known in symbols.arguments)
+                hint = " (a symbol of this name is known, but with other assumptions)" if same_name else ""
+                problems.append(f"{name}: {unknown} is not a coordinate, velocity, input, parameter or time{hint}")
             misplaced = sorted(str(symbols.restore(y)) for y in used & forbidden)
             problems.extend(f"{name} must not depend on {y}" for y in misplaced)
             rows.append(row)
@@ -257,8 +265,8 @@ def _read_expressions(symbols: Symbols, kinetic, potential, constraints, velocit
         ("velocity_constraints[{}] is not linear in the velocities", result.velocity_constraints, symbols.v),
         ("applied_force[{}] is not linear in the inputs", result.applied_force, symbols.inputs),
     ):
-        slopes = jacobian(rows, wrt).applyfunc(sp.expand)
-        problems += [label.format(i) for i in range(rows.rows) if slopes[i, :].has(*wrt)]
+        derivatives = jacobian(rows, wrt).applyfunc(sp.expand)
+        problems += [label.format(i) for i in range(rows.rows) if derivatives[i, :].has(*wrt)]
     if problems:
         raise ModelError("symbolic.System", list(dict.fromkeys(problems)))
     return result

@@ -1,4 +1,4 @@
-// Plots over time that share a cursor with the animation. The legend below each shows the values at the cursor.
+// Plots over time that share a cursor with the animation; the legend of each plot shows the values at the cursor.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -31,7 +31,7 @@ class Chart {
     addEventListener("resize", () => this.layout());
     this.layout();
   }
-  /** Lowest and highest value to show. */
+  /** Limits of the vertical axis (exponents of ten on a logarithmic one). */
   bounds() {
     const { log, curves } = this.plot;
     const every = curves.flatMap((c) => c.y).filter((y) => y !== null).map((y) => (log ? logarithm(y) : y));
@@ -61,14 +61,14 @@ class Chart {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.replaceChildren();
     this.axes(width, height);
-    for (const t of data.singular) this.upright(t, "singular");
+    for (const t of data.singular) this.verticalLine(t, "singular");
     plot.curves.forEach((curve, i) => {
       const style = `stroke: var(--c${i % 8})`;
-      element("path", { class: curve.doubtful ? "curve doubtful" : "curve", style, d: this.path(curve.y) }, svg);
+      element("path", { class: curve.indeterminate ? "curve indeterminate" : "curve", style, d: this.path(curve.y) }, svg);
     });
-    this.cursor = this.upright(this.time ?? data.span[0], "cursor");
+    this.cursor = this.verticalLine(this.time ?? data.span[0], "cursor");
   }
-  upright(t, kind) {
+  verticalLine(t, kind) {
     const { top } = this.margin;
     const at = { x1: this.x(t), x2: this.x(t), y1: top, y2: top + this.inner.height };
     return element("line", { class: kind, ...at }, this.svg);
@@ -99,16 +99,16 @@ class Chart {
     const step = plot.log ? Math.ceil((high - low) / 5) : niceStep((high - low) / 5);
     const power = Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))));
     const scale = !plot.log && (power >= 5 || power <= -3) ? power : 0;
-    const unit = [scale ? `10${raised(scale)}` : "", plot.unit].filter(Boolean).join(" ");
+    const unit = [scale ? `10${superscript(scale)}` : "", plot.unit].filter(Boolean).join(" ");
     this.unit.textContent = unit && `(${unit})`;
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
       const y = this.y(plot.log ? 10 ** (k * step) : k * step);
       grid(k === 0 && !plot.log ? "zero" : "grid", { x1: margin.left, x2: width - margin.right, y1: y, y2: y });
-      const label = plot.log ? `10${raised(k * step)}` : trimmed((k * step) / 10 ** scale);
+      const label = plot.log ? `10${superscript(k * step)}` : trimmed((k * step) / 10 ** scale);
       element("text", { x: margin.left - 6, y: y + 4, "text-anchor": "end" }, svg, label.replace("-", "−"));
     }
   }
-  /** Scrub by click or drag; read values by pointing. */
+  /** Click or drag to set the time; hover to read values. */
   listen(scrub) {
     const time = (event) => {
       const [start, end] = this.data.span;
@@ -122,20 +122,20 @@ class Chart {
     this.svg.addEventListener("pointermove", (e) => {
       if (e.buttons) scrub(time(e));
       else {
-        this.pointed = time(e);
+        this.hovered = time(e);
         this.show(this.time);
       }
     });
     for (const name of ["pointerleave", "pointerdown"])
       this.svg.addEventListener(name, () => {
-        this.pointed = null;
+        this.hovered = null;
         this.show(this.time);
       });
   }
-  /** Put the cursor at a time, and the values there (or where the pointer is) into the legend. */
+  /** Move the cursor to a time (or to the pointer, while it hovers) and show the values there in the legend. */
   show(time) {
     this.time = time;
-    const at = this.pointed ?? time;
+    const at = this.hovered ?? time;
     for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, this.x(at));
     const { t } = this.data;
     let [a, b] = [0, t.length - 1];
@@ -149,22 +149,22 @@ class Chart {
   }
 }
 
-/** Zero is shown below all rounding errors. */
+/** Decimal logarithm, at least −17: zero is drawn below all rounding errors. */
 function logarithm(x) {
   return Math.log10(Math.max(x, 1e-17));
 }
 
-function raised(n) {
+function superscript(n) {
   return String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
 }
 
-/** A value in four digits. */
+/** A value with three or four significant digits. */
 function readable(x) {
   if (x === null || x === undefined) return "–";
   const size = Math.abs(x);
   if (size !== 0 && (size < 1e-3 || size >= 1e5)) {
     const [digits, power] = x.toExponential(2).split("e");
-    return `${digits}·10${raised(Number(power))}`.replace("-", "−");
+    return `${digits}·10${superscript(Number(power))}`.replace("-", "−");
   }
   return Number(x.toPrecision(4)).toString().replace("-", "−");
 }

@@ -1,4 +1,4 @@
-// Ties the picture, the plots and the controls to one time.
+// Connects the animation, the plots and the controls to one time.
 
 (function start() {
   const find = (id) => document.getElementById(id);
@@ -50,16 +50,16 @@
     if (!playing) return;
     if (before !== null) time += (Math.min(now - before, 200) / 1000) * Number(find("speed").value);
     before = now;
-    if (time > last) time = first; // round and round
+    if (time > last) time = first; // loop
     show();
     requestAnimationFrame(tick);
   }
 
-  // Real time if that takes between two seconds and a minute, otherwise as fast as takes ten seconds.
-  const usual = span >= 2 && span <= 60 ? 1 : niceStep(span / 10 || 1);
+  // Real time for runs of two seconds to a minute; other runs are shown in about ten seconds.
+  const normalSpeed = span >= 2 && span <= 60 ? 1 : niceStep(span / 10 || 1);
   const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(span || 1))));
   for (const factor of [0.1, 0.2, 0.5, 1, 2, 5]) {
-    const option = element("option", { value: usual * factor }, find("speed"), `× ${trimmed(usual * factor)}`);
+    const option = element("option", { value: normalSpeed * factor }, find("speed"), `× ${trimmed(normalSpeed * factor)}`);
     option.selected = factor === 1;
   }
   for (const t of data.singular) element("i", { style: `left: calc(7px + (100% - 16px) * ${(t - first) / span})` }, find("track"));
@@ -67,21 +67,21 @@
   find("play").addEventListener("click", () => play(!playing));
   find("scrub").addEventListener("input", (e) => seek(first + span * Number(e.target.value), true));
   for (const label of document.querySelectorAll("[data-shows]")) {
-    const what = label.dataset.shows;
-    label.hidden = !scene || !scene.has[what];
+    const layer = label.dataset.shows;
+    label.hidden = !scene || !scene.has[layer];
     label.firstChild.addEventListener("change", (e) => {
-      scene[what] = e.target.checked;
+      scene[layer] = e.target.checked;
       show();
     });
   }
   for (const button of document.querySelectorAll("[data-time]"))
     button.addEventListener("click", () => seek(Number(button.dataset.time), true));
-  // What was clicked does not keep the focus: the space bar is for playing.
+  // Clicked controls give up the focus, so that the space bar plays or pauses.
   document.addEventListener("click", (e) => e.detail && e.target.matches("button, input") && e.target.blur());
   find("speed").addEventListener("change", (e) => e.target.blur());
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "SELECT") return;
-    if (e.key === " " && e.target.matches("button, [type=checkbox]")) return; // it does what it always does there
+    if (e.key === " " && e.target.matches("button, [type=checkbox]")) return; // keep the default action
     const moves = { ArrowLeft: time - span / 200, ArrowRight: time + span / 200, Home: first, End: last };
     if (e.key === " ") play(!playing);
     else if (e.key in moves) seek(moves[e.key], true);

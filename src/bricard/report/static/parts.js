@@ -1,27 +1,27 @@
-// What a mechanism has besides its bodies: joints and their axes, springs, actuators, sensors, reaction forces.
+// Parts of a mechanism besides its bodies: joints and their axes, springs, actuators, sensors, reaction forces.
 
-/** Reaction forces of joints on their child bodies at any time. */
+/** Reaction forces of the joints on their child bodies at any time. */
 class Forces {
   constructor(forces, motion) {
     Object.assign(this, forces, { dimension: motion.dimension, frames: motion.frames });
-    this.values = wholeNumbers(forces.data);
+    this.values = decodeInt16(forces.data);
   }
-  /** Force (N) at joint `j` in whole frame `f`, or null. */
-  whole(f, j) {
+  /** Force (N) at joint `j` in frame `f` (an integer), or null if it is not finite. */
+  atFrame(f, j) {
     const at = (f * this.names.length + j) * this.dimension;
     if (this.values[at] < -32000) return null;
     return Array.from({ length: this.dimension }, (_, c) => this.scale * this.values[at + c]);
   }
-  /** The same at a fractional frame. */
-  between(frame, j) {
+  /** Force (N) at joint `j`, interpolated at a fractional frame. */
+  interpolate(frame, j) {
     const f = Math.min(Math.floor(frame), this.frames - 1);
-    const [a, b] = [this.whole(f, j), this.whole(Math.min(f + 1, this.frames - 1), j)];
+    const [a, b] = [this.atFrame(f, j), this.atFrame(Math.min(f + 1, this.frames - 1), j)];
     return a && b ? a.map((x, c) => x + (frame - f) * (b[c] - x)) : a;
   }
 }
 
 Object.assign(Scene.prototype, {
-  /** A spring, an actuator, the axis of a joint, a joint, a point that is watched. */
+  /** Draw a spring, an actuator, the axis of a joint, a joint or the point of a sensor. */
   part({ at, role }) {
     const { pen } = this;
     if (role === "joint") return this.disc(at[0], 0.5 * this.thickness + 1.5, this.colour("card"), this.colour("ink"));
@@ -34,7 +34,7 @@ Object.assign(Scene.prototype, {
     pen.stroke();
     pen.setLineDash([]);
   },
-  /** A zigzag from one point to another. */
+  /** Add a zigzag from one point to another to the path. */
   coil([x, y], [u, v]) {
     const { pen } = this;
     const length = Math.hypot(u - x, v - y) || 1;
@@ -48,14 +48,14 @@ Object.assign(Scene.prototype, {
     }
     pen.lineTo(u, v);
   },
-  /** Reaction forces as arrows at the joints; dashed where a rigid model does not determine them. */
+  /** Draw reaction forces as arrows at the joints, dashed where they are statically indeterminate. */
   arrows(frame) {
     const { pen, camera, motion, forces } = this;
     const size = Math.max(...motion.high.map((x, c) => x - motion.low[c]));
     const unit = (0.22 * size) / forces.largest; // metres of arrow per newton
     const colour = this.colour("force");
     for (const [j, vertex] of forces.vertices.entries()) {
-      const [p, force] = [motion.between(frame, vertex), forces.between(frame, j)];
+      const [p, force] = [motion.interpolate(frame, vertex), forces.interpolate(frame, j)];
       if (!p || !force) continue;
       const from = camera.project(p);
       const to = camera.project(p.map((x, c) => x + unit * force[c]));
@@ -65,7 +65,7 @@ Object.assign(Scene.prototype, {
       const [ex, ey, head] = [dx / length, dy / length, Math.min(8, 0.5 * length)];
       const foot = [to[0] - head * ex, to[1] - head * ey];
       [pen.strokeStyle, pen.fillStyle, pen.lineWidth] = [colour, colour, 2];
-      pen.setLineDash(forces.known[j] ? [] : [4, 3]);
+      pen.setLineDash(forces.determinate[j] ? [] : [4, 3]);
       pen.beginPath();
       pen.moveTo(from[0], from[1]);
       pen.lineTo(...foot);
@@ -75,13 +75,13 @@ Object.assign(Scene.prototype, {
       pen.moveTo(to[0], to[1]);
       for (const side of [-0.45, 0.45]) pen.lineTo(foot[0] - side * head * ey, foot[1] + side * head * ex);
       pen.closePath();
-      if (forces.known[j]) pen.fill();
+      if (forces.determinate[j]) pen.fill();
       else [pen.lineWidth] = [1.2], pen.stroke();
     }
-    this.key(unit, colour);
+    this.forceScale(unit, colour);
   },
-  /** How long an arrow of a round force is. */
-  key(unit, colour) {
+  /** Draw the scale of the arrows. */
+  forceScale(unit, colour) {
     const { pen, camera } = this;
     const force = niceStep(this.forces.largest / 2);
     const length = camera.unit * unit * force;
@@ -93,8 +93,8 @@ Object.assign(Scene.prototype, {
     pen.stroke();
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "right";
-    const doubt = this.forces.known.every(Boolean) ? "" : ", dashed: not determined";
-    pen.fillText(`joint forces, ${trimmed(force)} N${doubt}`, x, y);
+    const note = this.forces.determinate.every(Boolean) ? "" : ", dashed: statically indeterminate";
+    pen.fillText(`joint forces, ${trimmed(force)} N${note}`, x, y);
     pen.textAlign = "left";
   },
 });

@@ -1,31 +1,31 @@
 "use strict";
-// The moving picture: polylines and points on a canvas, face on in the plane, turned by hand in space.
+// The animation: polylines and points on a canvas; planar drawings from the front, spatial ones with a camera to rotate.
 
-/** Positions of all vertices at any time, from the whole numbers of the file. */
+/** Positions of all vertices at any time, decoded from the integers in the page. */
 class Motion {
   constructor(scene) {
     Object.assign(this, scene);
-    this.values = wholeNumbers(scene.data);
+    this.values = decodeInt16(scene.data);
     this.moving = this.vertices - this.still.length;
-    // Points that never move come once, before all frames; the others are counted within a frame.
+    // Vertices that never move are stored once, before all frames; the others are indexed within a frame.
     const still = new Set(this.still);
     const counts = [0, 0];
     this.place = Array.from({ length: this.vertices }, (_, i) => [still.has(i), counts[+still.has(i)]++]);
   }
-  /** Position of vertex `i` in whole frame `f`, or null. */
+  /** Position of vertex `i` in frame `f` (an integer), or null if it is not finite. */
   vertex(f, i) {
     const [still, place] = this.place[i];
     const at = (still ? place : this.still.length + f * this.moving + place) * this.dimension;
     if (this.values[at] < -32000) return null;
     return this.middle.map((m, c) => m + this.scale * this.values[at + c]);
   }
-  /** Which frame a time falls on, with a fraction. */
+  /** Fractional frame at a time. */
   frame(time) {
     const [start, end] = this.span;
     return end > start ? Math.min(Math.max((time - start) / (end - start), 0), 1) * (this.frames - 1) : 0;
   }
-  /** Position of vertex `i` at a fractional frame. */
-  between(frame, i) {
+  /** Position of vertex `i`, interpolated at a fractional frame. */
+  interpolate(frame, i) {
     const f = Math.min(Math.floor(frame), this.frames - 1);
     const a = this.vertex(f, i);
     const b = this.vertex(Math.min(f + 1, this.frames - 1), i);
@@ -33,7 +33,7 @@ class Motion {
   }
 }
 
-/** From metres to pixels; `depth` grows towards the viewer. */
+/** Projection from metres to pixels; depth grows towards the viewer. */
 class Camera {
   constructor(motion) {
     this.motion = motion;
@@ -79,7 +79,7 @@ class Scene {
     this.has = { traced: scene.traces.length > 0, jointed: joints, loaded: Boolean(scene.forces) };
     this.traced = this.jointed = this.loaded = true;
     this.time = this.motion.span[0];
-    if (this.spatial) this.turnByHand();
+    if (this.spatial) this.addRotation();
     addEventListener("resize", () => this.resize());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
     this.resize();
@@ -109,45 +109,45 @@ class Scene {
     const lengths = ends.filter(([a, b]) => a && b).map(([a, b]) => Math.hypot(...a.map((x, c) => x - b[c])));
     return lengths.length ? lengths.sort((a, b) => a - b)[lengths.length >> 1] : Infinity;
   }
-  turnByHand() {
-    const held = new Map();
-    const turn = () => {
+  addRotation() {
+    const pointers = new Map();
+    const redraw = () => {
       this.camera.fit(this.camera.width, this.camera.height);
       this.draw(this.time);
     };
-    const apart = () => {
-      const [a, b] = [...held.values()];
+    const distance = () => {
+      const [a, b] = [...pointers.values()];
       return Math.hypot(a[0] - b[0], a[1] - b[1]);
     };
     const zoom = (factor) => (this.camera.zoom = Math.min(Math.max(this.camera.zoom * factor, 0.3), 8));
     this.canvas.addEventListener("pointerdown", (e) => {
       this.canvas.setPointerCapture(e.pointerId);
-      held.set(e.pointerId, [e.clientX, e.clientY]);
+      pointers.set(e.pointerId, [e.clientX, e.clientY]);
     });
     this.canvas.addEventListener("pointermove", (e) => {
-      if (!held.has(e.pointerId)) return;
-      const [x, y] = held.get(e.pointerId);
-      const before = held.size === 2 ? apart() : 0;
-      held.set(e.pointerId, [e.clientX, e.clientY]);
-      if (held.size === 2) zoom(apart() / (before || 1));
+      if (!pointers.has(e.pointerId)) return;
+      const [x, y] = pointers.get(e.pointerId);
+      const before = pointers.size === 2 ? distance() : 0;
+      pointers.set(e.pointerId, [e.clientX, e.clientY]);
+      if (pointers.size === 2) zoom(distance() / (before || 1));
       else {
         this.camera.yaw -= 0.009 * (e.clientX - x);
         this.camera.pitch = Math.min(Math.max(this.camera.pitch + 0.009 * (e.clientY - y), -1.55), 1.55);
       }
-      turn();
+      redraw();
     });
     for (const name of ["pointerup", "pointercancel"])
-      this.canvas.addEventListener(name, (e) => held.delete(e.pointerId));
+      this.canvas.addEventListener(name, (e) => pointers.delete(e.pointerId));
     const wheel = (e) => {
       if (!e.ctrlKey && !e.metaKey) return; // the plain wheel scrolls the page
       e.preventDefault();
       zoom(Math.exp(-0.002 * e.deltaY));
-      turn();
+      redraw();
     };
     this.canvas.addEventListener("wheel", wheel, { passive: false });
     this.canvas.addEventListener("dblclick", () => {
       this.camera.reset();
-      turn();
+      redraw();
     });
   }
 
@@ -157,16 +157,16 @@ class Scene {
     pen.clearRect(0, 0, camera.width, camera.height);
     pen.lineJoin = pen.lineCap = "round";
     if (this.spatial) this.floor();
-    else this.paper();
+    else this.grid();
     const frame = motion.frame(time);
     if (this.traced) this.traces(frame);
     const lines = motion.lines.map((line) => {
-      const points = Array.from({ length: line.size }, (_, i) => motion.between(frame, line.start + i));
+      const points = Array.from({ length: line.size }, (_, i) => motion.interpolate(frame, line.start + i));
       return { ...line, at: points.every(Boolean) ? points.map((p) => camera.project(p)) : null };
     });
     const shown = (line) => line.at && (this.jointed || !["joint", "axis"].includes(line.role));
     const depth = (line) => line.at.reduce((sum, p) => sum + p[2], 0) / line.at.length;
-    // The ground first, then links from far to near, masses on top of links.
+    // In the plane: the ground first, then links, masses and joints on top. In space: from far to near.
     const flat = (line) => (line.role !== "body" ? (line.role === "joint" ? 2 : 1) : line.group < 0 ? -2 : line.size === 1 ? 1 : 0);
     const rank = (line) => (this.spatial ? 0 : flat(line));
     const order = lines.filter(shown).sort((a, b) => rank(a) - rank(b) || depth(a) - depth(b));
@@ -207,17 +207,17 @@ class Scene {
     pen.fill();
     pen.stroke();
   }
-  /** Which way the ground is from a fixed point: mechanisms hang from what is near the top. */
-  down(y) {
+  /** Direction of the ground symbol at a fixed point: up near the top of the canvas, where mechanisms hang. */
+  groundSide(y) {
     return y < 0.25 * this.camera.height ? -1 : 1;
   }
-  /** Short strokes along a fixed line, on the side away from the mechanism: the ground. */
+  /** Hatch a fixed line as ground, on the side away from the mechanism. */
   hatch(a, b) {
     if (b[0] < a[0] || (b[0] === a[0] && b[1] > a[1])) [a, b] = [b, a];
     const { pen } = this;
     const length = Math.hypot(b[0] - a[0], b[1] - a[1]);
     const [ux, uy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
-    const side = 6 * this.down(Math.max(a[1], b[1]));
+    const side = 6 * this.groundSide(Math.max(a[1], b[1]));
     pen.beginPath();
     for (let s = 6; s < length; s += 9) {
       pen.moveTo(a[0] + s * ux, a[1] + s * uy);
@@ -226,13 +226,13 @@ class Scene {
     [pen.strokeStyle, pen.lineWidth] = [this.colour("ground"), 1];
     pen.stroke();
   }
-  /** A point of a link that never moves: a bearing. */
+  /** Draw a fixed point of a link as a bearing. */
   pivot([x, y]) {
     const { pen } = this;
     const ground = this.colour("ground");
     const s = Math.min(10, 2 * this.thickness);
     if (!this.spatial) {
-      const foot = y + 1.4 * s * this.down(y);
+      const foot = y + 1.4 * s * this.groundSide(y);
       pen.beginPath();
       pen.moveTo(x, y);
       pen.lineTo(x - 0.8 * s, foot);
@@ -248,7 +248,7 @@ class Scene {
     }
     this.disc([x, y], 0.5 * this.thickness + 1, this.colour("card"), ground);
   }
-  /** Where chosen points have been: lately strongly, before faintly. */
+  /** Draw the paths of the traced vertices, the recent part stronger. */
   traces(frame) {
     const { pen, motion, camera } = this;
     const recent = frame - 0.12 * motion.frames;
@@ -263,15 +263,15 @@ class Scene {
           const p = motion.vertex(f, vertex);
           if (p) pen.lineTo(...camera.project(p).slice(0, 2));
         }
-        const end = to === frame && motion.between(frame, vertex);
+        const end = to === frame && motion.interpolate(frame, vertex);
         if (end) pen.lineTo(...camera.project(end).slice(0, 2));
         pen.stroke();
       }
       pen.globalAlpha = 1;
     }
   }
-  /** A faint grid with its scale, in the plane. */
-  paper() {
+  /** Draw a faint grid with its scale, for planar drawings. */
+  grid() {
     const { pen, camera } = this;
     const step = niceStep(90 / camera.unit);
     pen.lineWidth = 1;
@@ -293,7 +293,7 @@ class Scene {
       }
     }
   }
-  /** The floor below everything, in space (z is up). */
+  /** Draw a floor below the system, for spatial drawings (z is up). */
   floor() {
     const { pen, camera, motion } = this;
     const { low, high } = motion;
@@ -310,11 +310,11 @@ class Scene {
     for (let j = y0; j <= y1; j++) stroke([x0 * step, j * step, z], [x1 * step, j * step, z]);
     [pen.strokeStyle, pen.lineWidth] = [this.colour("line"), 1];
     pen.stroke();
-    // Axes in the corner, and the width of a square.
+    // Axes and the grid spacing, in the corner.
     pen.fillStyle = this.colour("soft");
     pen.strokeStyle = this.colour("soft");
     pen.font = "11px system-ui, sans-serif";
-    pen.fillText(`squares of ${trimmed(step)} m`, 12, camera.height - 8);
+    pen.fillText(`grid spacing ${trimmed(step)} m`, 12, camera.height - 8);
     const origin = camera.project(camera.centre);
     for (const [c, name] of ["x", "y", "z"].entries()) {
       const tip = camera.project(camera.centre.map((m, i) => m + (i === c ? 0.2 * camera.radius : 0)));
@@ -329,20 +329,20 @@ class Scene {
   }
 }
 
-/** The 16-bit numbers of a base64 text. */
-function wholeNumbers(text) {
+/** Decode base64 to little-endian 16-bit integers. */
+function decodeInt16(text) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   return Int16Array.from({ length: bytes.length / 2 }, (_, i) => view.getInt16(2 * i, true));
 }
 
-/** The next of 1, 2, 5, 10, … that is not below `x`. */
+/** Smallest of …, 1, 2, 5, 10, … that is not below `x`. */
 function niceStep(x) {
   const power = 10 ** Math.floor(Math.log10(x));
   return power * [1, 2, 5, 10].find((n) => n * power >= x * 0.999);
 }
 
-/** A number without the noise of binary fractions. */
+/** A number as text without binary rounding noise. */
 function trimmed(x) {
   return String(Number(x.toPrecision(10)));
 }
