@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-long test-all test-lowest lint format bench docs clean
+.PHONY: demo test test-long test-listed test-all test-times test-lowest lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(SETUP)  ## A slider-crank through its singular positions, to an HTML report.
@@ -16,7 +16,13 @@ test: $(SETUP)  ## The test suite without its long tests.
 test-long: $(SETUP)  ## The long tests alone; some of them by TESTS="tests/control tests/io".
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow $(TESTS)
 
+test-listed: $(SETUP)  ## The tests of tests/long_tests.txt alone.
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not smoke" --listed
+
 test-all: test test-long  ## Every test.
+
+test-times: $(SETUP)  ## Find out anew which tests are long (tests/long_tests.txt); needs an idle machine.
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not smoke" --measure
 
 test-lowest: .venv-lowest/.installed  ## The smoke test with the oldest versions of all dependencies.
 	.venv-lowest/bin/python -m pytest -q -W default -p no:cacheprovider -m smoke tests/test_smoke.py

@@ -259,4 +259,7 @@ def _cell(r: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    import bricard as br
+
+    br.configure(small_loops=300_000)  # recommended for batches: docs/performance.md
     measure_here("--quick" in sys.argv)

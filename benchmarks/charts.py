@@ -28,7 +28,7 @@ def by_connector(q):
 
 def timed(name, system, q, law, period, kp, kd):
     """Smallest wall time and CPU time (s) of three charts, after compilation."""
-    loop = br.control.Sampled(law, period, delay=1)
+    loop = br.control.Sampled(law, period, delay_samples=1)
     grids = {"kp": np.linspace(0, kp, SIZE), "kd": np.linspace(0, kd, SIZE)}
     br.stability.chart(system, q, loop, **{n: g[:: SIZE // 10] for n, g in grids.items()})  # compiles
     wall, work = [], []

@@ -12,12 +12,12 @@ import bricard as br
 from benchmarks.markdown import table
 from benchmarks.problems import four_bars_model
 from benchmarks.timing import cpu_time
+from bricard.equations.linalg.sparse import find_structure
 from bricard.equations.problem import equilibrate, row_variation, state_problem
-from bricard.equations.sparse import find_structure
+from bricard.execution.compile import compiled
 from bricard.gallery import Example
-from bricard.simulate.controller import make_controller
-from bricard.simulate.integrate import Setting, State, integrate, vector_field
-from bricard.tracing import compiled
+from bricard.simulation.controller import make_controller
+from bricard.simulation.vector_field import Setting, State, vector_field
 
 ROUTES = {
     "Proximal": br.Proximal(),
@@ -83,10 +83,9 @@ def time_in_run(example: Example) -> float:
     structure = find_structure(system, q, t)
     count = max(50, 20_000 // system.nv)
 
-    # Use the back end that compiles the run (LLVM or XLA); for the smaller program below the choice could differ.
-    before = integrate.native.made
-    example.simulate(t_end=1e-6, save=2)
-    compile_ = compiled if integrate.native.made > before else eqx.filter_jit
+    # By LLVM or XLA, whichever has the run: its program is larger than that of an evaluation.
+    run = example.simulate(t_end=1e-6, save=2)
+    compile_ = compiled if run.execution.startswith("LLVM") else eqx.filter_jit
 
     @compile_
     def loop(system, controller, variation, y, t):

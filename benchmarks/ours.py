@@ -55,7 +55,7 @@ def run(problem: Problem, rtol: float, label: str = "", repeats: int = 5, **sett
 
 def _label(example: br.gallery.Example) -> str:
     """Settings of the example that differ from the defaults of `simulate`."""
-    method = example.settings.get("method")
+    method = example.settings.get("route")
     return f"mu = {method.mu:.0e}" if isinstance(method, br.Proximal) else "default"
 
 

@@ -12,7 +12,7 @@ import bricard as br
 from bricard.cli.picture import flattened
 from bricard.gallery.running import maps_figure as running_maps
 from bricard.report.curves import PALETTE
-from bricard.report.parts import parts
+from bricard.report.mechanism_drawing import parts
 from bricard.report.scene import drawings
 
 IMAGES = Path(__file__).parent / "images"
@@ -22,7 +22,7 @@ def slider_crank():
     """The slider-crank passing its dead point, and the norm of its constraint Jacobian."""
     example = br.gallery.load("slider-crank")
     run = example.simulate()
-    norm = jax.vmap(lambda q, t: jnp.linalg.norm(example.system.constraint_matrix(q, t)))(run.q, run.t)
+    norm = jax.vmap(lambda q, t: jnp.linalg.norm(example.system.constraint_jacobian(q, t)))(run.q, run.t)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.3), width_ratios=(1.35, 1), layout="constrained")
 
     frames = np.flatnonzero((run.t >= 0.3) & (run.t <= 1.12))[::3]
@@ -70,7 +70,7 @@ def charts():
     blended = {
         f"κ = {kappa}": br.control.Blended(cart, _tip, "cart", [0.0], 1.0, 1.0, kappa) for kappa in (0.2, 0.4, 0.6)
     }
-    loops = {label: br.control.Sampled(law, 0.03, delay=1) for label, law in blended.items()}
+    loops = {label: br.control.Sampled(law, 0.03, delay_samples=1) for label, law in blended.items()}
     chart = br.stability.chart(cart, [0.0, 0.0], loops, kp=np.linspace(0, 300, 150), kd=np.linspace(0, 40, 150))
     print(chart)
     chart.plot().savefig(IMAGES / "sliding_pendulum_chart.png", dpi=70)
@@ -81,7 +81,7 @@ def charts():
         for kappa in (0.8, 0.9)
     )
     laws = {"κ = 0.8": law, "κ = 0.9": other, "periodic, k = 4, l = 1": br.control.Periodic(law, 4, 1)}
-    loops = {label: br.control.Sampled(law, 0.01, delay=1) for label, law in laws.items()}
+    loops = {label: br.control.Sampled(law, 0.01, delay_samples=1) for label, law in laws.items()}
     chart = br.stability.chart(
         example.system, example.q, loops, kp=np.linspace(0, 3000, 150), kd=np.linspace(0, 100, 150)
     )

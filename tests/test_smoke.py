@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bricard as br
-from bricard import tracing
+from bricard.execution import compile as compilation
 
 pytestmark = pytest.mark.smoke
 
@@ -60,7 +60,7 @@ def test_a_run_by_both_compilers(monkeypatch):
     example = br.gallery.load("slider-crank")
     ends = []
     for native in (True, False):
-        monkeypatch.setattr(tracing, "NATIVE", native)
+        monkeypatch.setattr(compilation, "USE_LLVM", native)
         ends.append(example.simulate(t_end=0.3, save=3).q[-1])
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-8)
 
@@ -100,7 +100,7 @@ def test_assembly_mobility_and_another_route():
     start = br.assemble(system, [0.9, 0.1], [0.0, 1.0])
     assert np.hypot(*start.q) == pytest.approx(1.0, abs=1e-12)
     assert br.mobility(system, start.q).dof == 1
-    by_gauss = br.forward_dynamics(system, start.q, start.v, method=br.Gauss())
+    by_gauss = br.forward_dynamics(system, start.q, start.v, route=br.Gauss())
     np.testing.assert_allclose(
         br.forward_dynamics(system, start.q, start.v).acceleration, by_gauss.acceleration, atol=1e-8
     )
@@ -109,7 +109,7 @@ def test_assembly_mobility_and_another_route():
 def test_a_control_law_and_its_stability_chart(tmp_path):
     cart = br.gallery.load("sliding-pendulum").system
     law = br.control.Blended(cart, lambda q: q[0] + 0.9 * jnp.sin(q[1]), "cart", 0.0, kp=115.6, kd=24.1, kappa=0.6)
-    loop = br.control.Sampled(law, period=0.03, delay=1)
+    loop = br.control.Sampled(law, period=0.03, delay_samples=1)
     run = br.simulate(cart, [0.02, 0.0], [0.0, 0.0], t_end=0.12, controller=loop, save=3)
     assert np.all(np.isfinite(run.q))
     assert br.stability.sampled_map(cart, [0.0, 0.0], loop).radius == pytest.approx(0.947188, abs=1e-5)

@@ -65,7 +65,7 @@ def test_bias_is_that_of_lagrange_with_explicit_time():
 
 def test_constraint_terms_with_explicit_time():
     system = Drum()
-    matrix = system.constraint_matrix(Q, T)
+    matrix = system.constraint_jacobian(Q, T)
     rates = jnp.stack([along(lambda q, v, t: system.constraints(q, t)[0])])
     nonholonomic, c = system.velocity_constraints(Q, T)
     assert np.allclose(
@@ -73,7 +73,7 @@ def test_constraint_terms_with_explicit_time():
     )
     assert np.allclose(matrix[1], nonholonomic[0])
     assert np.allclose(matrix @ V - system.constraint_rate(Q, V, T), -system.constraint_rate(Q, jnp.zeros(3), T))
-    assert np.allclose(system.constraint_acceleration(Q, V, T), -along(system.constraint_rate), rtol=0, atol=1e-9)
+    assert np.allclose(system.constraint_bias(Q, V, T), -along(system.constraint_rate), rtol=0, atol=1e-9)
 
 
 def test_a_quaternion_chart_gives_eulers_equations():
@@ -202,3 +202,52 @@ class TestBadModels:
             br.gallery.load("slider-krank")
         with pytest.raises(br.ModelError, match="no parameter called 'mass'; its parameters are m, l, g"):
             br.gallery.load("slider-crank", mass=2.0)
+
+
+class TestByName:
+    """`q`, `v` and `u` may be given by name; what is left out has its reference value."""
+
+    def test_a_mechanism(self):
+        system = br.gallery.load("four-bar").system
+        first, *others = system.coordinates
+        q = system.vector({first: 0.3}, "q")
+        reference = np.asarray(system.reference)
+        np.testing.assert_array_equal(q, [0.3, *reference[1:]])
+        np.testing.assert_array_equal(system.vector({others[0]: 2.0}, "v"), [0.0, 2.0, *[0.0] * (system.nv - 2)])
+        np.testing.assert_array_equal(system.vector({}, "u"), np.zeros(system.nu))
+
+    def test_unknown_names_are_listed(self):
+        with pytest.raises(br.ModelError, match=r"there is no 'z'; the names are A, B, D"):
+            br.gallery.load("four-bar").system.vector({"z": 1.0}, "q")
+
+    def test_a_chart_has_no_reference(self):
+        system = br.gallery.load("rolling-disc").system
+        with pytest.raises(br.ModelError, match="missing: the system has no reference configuration"):
+            system.vector({system.coordinates[0]: 1.0}, "q")
+
+    def test_traced_values(self):
+        system = br.gallery.load("four-bar").system
+        name = system.coordinates[1]
+        slope = jax.jacfwd(lambda x: system.vector({name: 2.0 * x}, "q"))(0.1)
+        np.testing.assert_array_equal(slope, [0.0, 2.0, 0.0])
+
+    def test_a_run_starts_there(self):
+        system = br.gallery.load("pendulum").system
+        (name,) = system.coordinates
+        run = br.simulate(system, {name: 0.3}, {}, 0.01, save=2)
+        assert float(run.q[0, 0]) == 0.3
+        assert str(run.execution).startswith("LLVM; dense; ")
+
+
+def test_objects_print_names_and_numbers():
+    system = br.gallery.load("four-bar").system
+    assert repr(system).startswith(
+        "Mechanism of 3 bodies in relative coordinates: 3 coordinates (A, B, D), 2 constraint"
+    )
+    m = br.Mechanism(planar=True, name="arm")
+    m.body("rod", mass=1.0, com=(1.0, 0.0), inertia=0.1)
+    m.revolute("A", m.ground, "rod", (0.0, 0.0))
+    m.motor("motor", "A")
+    assert repr(m) == "Mechanism 'arm' (planar): 1 body, 1 joint, 1 actuator"
+    np.testing.assert_array_equal(m.gravity, [0.0, -9.81, 0.0])
+    np.testing.assert_array_equal(br.Mechanism().gravity, [0.0, 0.0, -9.81])

@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
-
-if TYPE_CHECKING:
-    from bricard.simulate.trajectory import Trajectory
 
 
 class BricardError(Exception):
@@ -54,7 +51,7 @@ class AssemblyError(BricardError):
 class SimulationError(BricardError):
     """A simulation failed. `trajectory` holds the results up to the time `t` (s) of the failure."""
 
-    def __init__(self, message: str, *, trajectory: Trajectory, t: float):
+    def __init__(self, message: str, *, trajectory: Any, t: float):
         self.trajectory, self.t = trajectory, t
         super().__init__(message)
 
@@ -62,7 +59,7 @@ class SimulationError(BricardError):
 class SimulationInterrupted(KeyboardInterrupt):
     """A simulation was stopped by Ctrl-C. `trajectory` holds the results up to the time `t` (s)."""
 
-    def __init__(self, message: str, trajectory: Trajectory, t: float):
+    def __init__(self, message: str, trajectory: Any, t: float):
         self.trajectory, self.t = trajectory, t
         super().__init__(message)
 

@@ -1,16 +1,16 @@
-"""What a constrained mechanical system is: `M v̇ + h = f + H u + Aᵀλ` with `Φ(q, t) = 0`.
+"""The base class of all models: a constrained mechanical system `M v̇ + h = f + H u + Aᵀλ` with `Φ(q, t) = 0`.
 
 Conventions, used everywhere in bricard: `q` configuration (nq), `v` velocity (nv), `q̇ = N(q) v`; SI units and radians.
-`h` holds Coriolis, centrifugal and potential forces, `f` every other applied force, `u` the actuators.
+`h` holds Coriolis, centrifugal and potential forces, `f` all other applied forces, and `u` are the actuator inputs.
 `Aᵀλ` is the force that the constraints exert **on** the system. Constraints read `A v = b₁` at velocity level and
 `A v̇ = b` at acceleration level; holonomic rows come first, then the rows of `velocity_constraints`.
-Redundant rows and rank drops are normal input.
+Constraints may be redundant, and their rank may drop (singular positions).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -21,32 +21,34 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError, checked_vector, is_concrete
-from bricard.lapack import cho_solve, cholesky
-from bricard.rounding import linear_term_sizes
-from bricard.tracing import remembered, traced_once
+from bricard.execution.cache import cached, trace_cached
+from bricard.execution.lapack import cho_solve, cholesky
+from bricard.execution.rounding import linear_term_sizes
 
 Scalar = Float[Array, ""] | float
-VectorLike = ArrayLike | Sequence[Any]  # what users may pass for a vector; `System.vector` checks it
+VectorLike = ArrayLike | Sequence[Any] | Mapping[str, Any]
+"""A vector as users may pass it: numbers, or values by name; `System.vector` converts and checks it."""
 Vector = Float[Array, "_"]
 Matrix = Float[Array, "_ _"]
-Numbers = Float[Array | np.ndarray, "_"]  # a vector that need not be JAX'
+Numbers = Float[Array | np.ndarray, "_"]  # a vector as a JAX or NumPy array
 
-TRACED_ONCE = (
+TRACE_CACHED = (
     *("kinetic_energy", "potential_energy", "mass_matrix", "bias", "constraints", "velocity_constraints"),
-    *("applied_force", "input_matrix", "constraint_rate", "constraint_matrix", "constraint_acceleration"),
+    *("applied_force", "input_matrix", "constraint_rate", "constraint_jacobian", "constraint_bias"),
 )
-"""Methods of which a simulation asks for values and derivatives again and again."""
+"""Methods that a simulation evaluates and differentiates repeatedly; their traces are cached."""
 
 
 class System(eqx.Module):
-    """Base class of every model; a model is a subclass that says what it knows.
+    """Base class of all models.
 
-    Give `coordinates` (a tuple of names) and either `kinetic_energy` or `mass_matrix`; add `potential_energy`, `bias`,
-    `constraints`, `velocity_constraints`, `applied_force`, `input_matrix` as needed. What is left out is derived by
-    automatic differentiation. Parameters are fields (`length: float = 1.0`); floats become JAX scalars, so that they
-    can be vmapped over and differentiated. Write the methods in `jax.numpy`.
+    A subclass defines `coordinates` (a tuple of names) and either `kinetic_energy` or `mass_matrix`, and as needed
+    `potential_energy`, `bias`, `constraints`, `velocity_constraints`, `applied_force` and `input_matrix`. Other
+    quantities are derived by automatic differentiation. Parameters are fields (`length: float = 1.0`); floats become
+    JAX scalars, so that they can be vmapped over and differentiated. Write the methods in `jax.numpy`.
 
-    A chart with `nq ≠ nv` (unit quaternions) also gives `velocities` (names), `qdot(q, v)` and `normalize(q)`.
+    A model with `q̇ ≠ v` (such as unit quaternions, `nq ≠ nv`) also defines `velocities` (names), `qdot(q, v)` and
+    `normalize(q)`.
     """
 
     coordinates: ClassVar[tuple[str, ...]] = ()
@@ -58,28 +60,28 @@ class System(eqx.Module):
     inputs: ClassVar[tuple[str, ...] | None] = None
     """Names of the entries of `u`; `u0`, … if not given."""
     weakest_constraint: ClassVar[float] = 1e-10
-    """Combinations of constraints far weaker than this get no force from the default route: see `Proximal.mu`."""
+    """The default route treats combinations of constraints far weaker than this as redundant: see `Proximal.mu`."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        _trace_once(cls)
+        _cache_traces(cls)
 
-    # -- what a model may give -------------------------------------------------------------------------------------
+    # -- defined by models -----------------------------------------------------------------------------------------
 
     def kinetic_energy(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, ""]:
         """Kinetic energy (J)."""
         return 0.5 * v @ self.mass_matrix(q, t) @ v
 
     def potential_energy(self, q: Vector, t: Scalar) -> Float[Array, ""]:
-        """Potential energy (J): gravity, springs."""
+        """Potential energy (J), such as of gravity and springs."""
         return jnp.zeros(())
 
     def mass_matrix(self, q: Vector, t: Scalar) -> Matrix:
-        """`M`, (nv, nv), symmetric; it may be singular where the constraints make up for it."""
+        """Mass matrix `M`, (nv, nv), symmetric. It may be singular if the constraints determine the motion."""
         return jax.hessian(lambda v: self.kinetic_energy(q, v, t))(jnp.zeros(self.nv))
 
     def bias(self, q: Vector, v: Vector, t: Scalar) -> Vector:
-        """`h`, (nv,): what of the equation of motion is neither `M v̇` nor an applied force."""
+        """Bias force `h`, (nv,): Coriolis, centrifugal and potential terms of the equation of motion."""
 
         def momentum(q: Vector, t: Scalar) -> Vector:
             return jax.grad(self.kinetic_energy, argnums=1)(q, v, t)
@@ -96,34 +98,34 @@ class System(eqx.Module):
         return momentum_rate - to_velocities(slope)[0] - self._chart_force(q, v, p)
 
     def constraints(self, q: Vector, t: Scalar) -> Vector:
-        """`Φ(q, t)`, zero when met. A row may be redundant."""
+        """Holonomic constraints `Φ(q, t)`, which are zero if met. Rows may be redundant."""
         return jnp.zeros(0)
 
     def velocity_constraints(self, q: Vector, t: Scalar) -> tuple[Matrix, Vector]:
-        """`(A, c)` of the nonholonomic rows `A v = c`."""
+        """Matrix and right-hand side `(A, c)` of the nonholonomic constraints `A v = c`."""
         return jnp.zeros((0, self.nv)), jnp.zeros(0)
 
     def applied_force(self, q: Vector, v: Vector, t: Scalar) -> Vector:
-        """`f`, (nv,): friction, wind, everything that is neither in `h` nor an actuator."""
+        """Applied generalised force `f`, (nv,), such as friction and wind; neither in `h` nor from actuators."""
         return jnp.zeros(self.nv)
 
     def input_matrix(self, q: Vector, t: Scalar) -> Matrix:
-        """`H`, (nv, nu): the generalised force of each unit input."""
+        """Input matrix `H`, (nv, nu): column `i` is the generalised force of a unit input `i`."""
         return jnp.zeros((self.nv, 0))
 
     def qdot(self, q: Vector, v: Vector) -> Vector:
-        """`q̇ = N(q) v`, linear in `v`."""
+        """Rate of the coordinates `q̇ = N(q) v`, (nq,), linear in `v`."""
         return v
 
     def normalize(self, q: Vector) -> Vector:
-        """Bring `q` back onto its chart after rounding, for example quaternions to unit length."""
+        """Coordinates with internal conditions restored after rounding, for example quaternions of unit length."""
         return q
 
     def drawing(self, q: Vector, t: Scalar) -> dict[str, Matrix]:
-        """Named polylines (n, 2) or (n, 3) in metres, for pictures; a single point is drawn as a mass."""
+        """Polylines (n, 2) or (n, 3) by name (m), for animations; a single point is drawn as a mass."""
         return {}
 
-    # -- what follows from it --------------------------------------------------------------------------------------
+    # -- derived quantities ----------------------------------------------------------------------------------------
 
     @property
     def nq(self) -> int:
@@ -142,7 +144,7 @@ class System(eqx.Module):
 
     @property
     def n_constraints(self) -> int:
-        """Number of constraint rows, redundant ones counted."""
+        """Number of constraint rows, including redundant ones."""
         return _shape(self, "constraint_rate")[0]
 
     @property
@@ -152,7 +154,7 @@ class System(eqx.Module):
 
     @property
     def has_chart(self) -> bool:
-        """Whether `q̇ = v` does not hold."""
+        """Whether the model defines its own `qdot`; otherwise `q̇ = v`."""
         return type(self).qdot is not System.qdot
 
     @property
@@ -171,22 +173,22 @@ class System(eqx.Module):
         return self.inputs or tuple(f"u{i}" for i in range(self.nu))
 
     def constraint_rate(self, q: Vector, v: Vector, t: Scalar) -> Vector:
-        """`A v − b₁`: the rate of each holonomic constraint, then what each velocity constraint misses."""
+        """Velocity residual `A v − b₁`, (m,): rates of the holonomic constraints, then the nonholonomic residuals."""
         t = jnp.asarray(t, dtype=float)
         _, holonomic = jax.jvp(self.constraints, (q, t), (self.qdot(q, v), jnp.ones_like(t)))
         matrix, c = self.velocity_constraints(q, t)
         return jnp.concatenate([holonomic, matrix @ v - c])
 
-    def constraint_matrix(self, q: Vector, t: Scalar) -> Matrix:
-        """`A`, (m, nv)."""
+    def constraint_jacobian(self, q: Vector, t: Scalar) -> Matrix:
+        """Constraint Jacobian `A`, (m, nv)."""
         jacobian = jax.jacfwd if self.nv <= 2 * self.n_constraints else jax.jacrev
         return jacobian(lambda v: self.constraint_rate(q, v, t))(jnp.zeros(self.nv))
 
     def constraint_sizes(self, q: Vector, t: Scalar) -> Matrix:
-        """Natural size of each entry of `A`, (m, nv): that of the terms whose sum it is, also where they cancel.
+        """Natural size of each entry of `A`, (m, nv): the size of the terms that add up to it, even if they cancel.
 
-        An entry far below its size is rounding error. A row of such entries, here and nearby, restrains nothing: it
-        repeats what the coordinates imply already (the second hinge of a door).
+        An entry far below its size is rounding error. A row of such entries, here and nearby, is redundant: the
+        coordinates satisfy it already (the second hinge of a door).
         """
 
         def rate(w: Vector, q: Vector) -> Vector:
@@ -194,8 +196,8 @@ class System(eqx.Module):
 
         return linear_term_sizes(rate, self.nv, q)
 
-    def constraint_acceleration(self, q: Vector, v: Vector, t: Scalar) -> Vector:
-        """`b` of `A v̇ = b`: `−Ȧ v` and all terms with explicit time."""
+    def constraint_bias(self, q: Vector, v: Vector, t: Scalar) -> Vector:
+        """Right-hand side `b` of `A v̇ = b`, (m,): `−Ȧ v` and the terms with explicit time."""
         t = jnp.asarray(t, dtype=float)
         along = (self.qdot(q, v), jnp.ones_like(t))
         return -jax.jvp(lambda q, t: self.constraint_rate(q, v, t), (q, t), along)[1]
@@ -203,6 +205,18 @@ class System(eqx.Module):
     def energy(self, q: Vector, v: Vector, t: Scalar) -> Float[Array, ""]:
         """Kinetic plus potential energy (J)."""
         return self.kinetic_energy(q, v, t) + self.potential_energy(q, t)
+
+    def reference_configuration(self) -> Vector | None:
+        """Values of coordinates that are not given by name: zero, or None (no default) if `qdot` is defined."""
+        return None if self.has_chart else jnp.zeros(self.nq)
+
+    def __repr__(self) -> str:
+        counts = (
+            (self.nq, "coordinate", self.coordinates),
+            (self.n_constraints, "constraint row", ()),
+            (self.nu, "input", self.input_names),
+        )
+        return f"{type(self).__name__}: " + ", ".join(_counted(*count) for count in counts)
 
     def index(self, names: str | Sequence[str], kind: str = "coordinates") -> Array:
         """Positions of `names` among the `coordinates` or the `velocity_names`."""
@@ -217,8 +231,8 @@ class System(eqx.Module):
         return jnp.array([known.index(n) for n in names], dtype=int)
 
     def vector(self, q: Any, kind: str = "q") -> Vector:
-        """`q`, `v` or `u` as a checked array of the right length."""
-        return jax.device_put(checked(self, q, kind))  # as `jnp.asarray`, but faster
+        """The argument `q` as a checked array; `kind` is "q", "v" or "u" and sets its length and names."""
+        return jax.device_put(checked(self, q, kind))  # faster than `jnp.asarray`
 
     def _chart_force(self, q: Vector, v: Vector, p: Vector) -> Vector:
         """The Boltzmann–Hamel term `γ(v, ·)ᵀ p`, with `N γ(v, w) = D(N w)·N v − D(N v)·N w`."""
@@ -238,7 +252,7 @@ class System(eqx.Module):
     # -- checks when a model is built ------------------------------------------------------------------------------
 
     def __check_init__(self):
-        """Turn float parameters into JAX scalars, then refuse what cannot be a system, all problems at once."""
+        """Turn float parameters into JAX scalars, then raise a `ModelError` that lists all problems of the model."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             is_number = isinstance(value, (float, np.ndarray)) or (type(value) is int and "float" in str(field.type))
@@ -292,7 +306,7 @@ class System(eqx.Module):
                 continue
             fits = len(shape) == len(expected) and all(e in (None, s) for e, s in zip(expected, shape, strict=True))
             if not fits:
-                problems.append(f"`{name}` returns an array of shape {shape}, expected {_written(expected)}")
+                problems.append(f"`{name}` returns an array of shape {shape}, expected {_shape_text(expected)}")
         if not problems:
             for label, names, size in (
                 ("constraint_names", self.constraint_names, self.n_constraints),
@@ -304,31 +318,57 @@ class System(eqx.Module):
 
 
 def checked(system: System, value: Any, kind: str) -> Numbers:
-    """As `System.vector`, but NumPy's unless JAX is tracing."""
+    """Like `System.vector`, but a NumPy array if the values are concrete."""
     labels = {"q": "coordinates", "v": "velocity_names", "u": "input_names"}[kind]
-    names = remembered(system, labels, lambda: tuple(getattr(system, labels)))
+    names = cached(system, labels, lambda: tuple(getattr(system, labels)))
+    if isinstance(value, Mapping):
+        value = _vector_by_name(system, value, kind, names)
     return checked_vector(value, len(names), f"{type(system).__name__}: {kind}", names)
 
 
-def _trace_once(kind: type[System]) -> None:
-    for name in TRACED_ONCE:
+def _vector_by_name(system: System, values: Mapping[str, Any], kind: str, names: tuple[str, ...]) -> Any:
+    """The vector with these entries; others are zero (`v`, `u`) or from the reference configuration (`q`)."""
+    subject = f"{type(system).__name__}: {kind}"
+    unknown = [name for name in values if name not in names]
+    if unknown:
+        raise ModelError(subject, [f"there is no {name!r}; the names are {', '.join(names)}" for name in unknown])
+    rest = [0.0] * len(names)
+    if kind == "q":
+        reference = system.reference_configuration()
+        missing = [name for name in names if name not in values]
+        if reference is None and missing:
+            raise ModelError(subject, [f"{', '.join(missing)} missing: the system has no reference configuration"])
+        rest = rest if reference is None else list(np.asarray(reference))
+    entries = [values.get(name, x) for name, x in zip(names, rest, strict=True)]
+    return entries if is_concrete(entries) else jnp.stack([jnp.asarray(x, dtype=float) for x in entries])
+
+
+def _cache_traces(kind: type[System]) -> None:
+    for name in TRACE_CACHED:
         if name in vars(kind):
-            setattr(kind, name, traced_once(vars(kind)[name]))
+            setattr(kind, name, trace_cached(vars(kind)[name]))
 
 
-_trace_once(System)
+_cache_traces(System)
 
 
-def _written(shape: tuple[int | None, ...]) -> str:
+def _counted(number: int, noun: str, names: Sequence[str], most: int = 8) -> str:
+    """A count with names, such as `2 coordinates (x, y)`; a long list of names is shortened."""
+    shown = [*names[:most], *(["…"] if len(names) > most else [])]
+    listed = f" ({', '.join(shown)})" if shown else ""
+    return f"{number} {noun}{'' if number == 1 else 's'}{listed}"
+
+
+def _shape_text(shape: tuple[int | None, ...]) -> str:
     return str(tuple("any" if s is None else s for s in shape)).replace("'any'", "any")
 
 
-def _shape(system: System, of: str) -> tuple[int, ...]:
-    """Shape of what a method returns; tracing takes milliseconds."""
+def _shape(system: System, method: str) -> tuple[int, ...]:
+    """Shape of the result of a method; cached, since tracing takes milliseconds."""
 
     def found() -> tuple[int, ...]:
         q, v, t = system._abstract_state()
-        arguments = (q, v, t) if of == "constraint_rate" else (q, t)
-        return jax.eval_shape(getattr(system, of), *arguments).shape
+        arguments = (q, v, t) if method == "constraint_rate" else (q, t)
+        return jax.eval_shape(getattr(system, method), *arguments).shape
 
-    return remembered(system, f"shape of {of}", found)
+    return cached(system, f"shape of {method}", found)

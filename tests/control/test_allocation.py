@@ -7,7 +7,7 @@ import scipy.optimize
 import scipy.sparse
 from jax import numpy as jnp
 
-from bricard.control.effort import allocate
+from bricard.control.allocation import allocate
 
 compiled = eqx.filter_jit(allocate)
 DRAWS = 150

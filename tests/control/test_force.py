@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import bricard as br
 from bricard.control import HybridMotionForce, QuasiVelocityTracking, Reference
-from bricard.control.quasi_velocity import Frame
+from bricard.control.quasi_velocity_tracking import Frame
 from tests.control.systems import BothMotors, prr_path, prr_task
 
 TIP = "tip on the surface"
@@ -45,8 +45,8 @@ class Ramp(Reference):
 def inputs_and_terms(law, t, q, v):
     """Inputs of a law, and `M`, `h`, `A`, `b` of its system."""
     system = law.system
-    terms = system.mass_matrix(q, t), system.bias(q, v, t), system.constraint_matrix(q, t)
-    return law(t, q, v, law.start(t, q, v)), (*terms, system.constraint_acceleration(q, v, t))
+    terms = system.mass_matrix(q, t), system.bias(q, v, t), system.constraint_jacobian(q, t)
+    return law(t, q, v, law.start(t, q, v)), (*terms, system.constraint_bias(q, v, t))
 
 
 class TestHybrid:
@@ -138,8 +138,8 @@ class Seen(NamedTuple):
 def look(laws, t, q, v):
     """At several laws of one system; they have much in common, which is compiled once."""
     system = laws[0].system
-    terms = system.mass_matrix(q, t), system.bias(q, v, t), system.constraint_matrix(q, t)
-    terms = *terms, system.constraint_acceleration(q, v, t)
+    terms = system.mass_matrix(q, t), system.bias(q, v, t), system.constraint_jacobian(q, t)
+    terms = *terms, system.constraint_bias(q, v, t)
     return [
         Seen(
             law(t, q, v, jnp.zeros(0)), law.composite_error(t, q, v), law.coriolis(q, v, 0.0), law.frame(q, 0.0), terms

@@ -41,7 +41,7 @@ def inputs(law, t, q, v):
 @eqx.filter_jit
 def allocated(law, q, v):
     """Inputs within limits and their shortfall at time zero, the demand, and the sizes that it is measured in."""
-    at = br.control.response.response(law.system, q, v, 0.0)
+    at = br.control.input_response.response(law.system, q, v, 0.0)
     left = law.signals(0.0, q, v, jnp.zeros(0))["shortfall"]
     jacobian = law.output.jacobian(law.system, q, 0.0)
     return law(0.0, q, v, jnp.zeros(0)), left, *law.demand(0.0, q, v, at), jacobian, at.mass
@@ -158,7 +158,7 @@ class TestLeastEffort:
             law = ProjectedInverseDynamics(system, list("abcd"), jnp.ones(4), 2.0, 3.0, metric=metric)
             q = jnp.zeros(6)
             u = inputs(law, 0.0, q, q)
-            at = br.control.response.response_now(system, q, q, 0.0)
+            at = br.control.input_response.response_now(system, q, q, 0.0)
             matrix, target = law.demand(0.0, q, q, at)
             settings = clarabel.DefaultSettings()
             settings.verbose = False

@@ -46,7 +46,7 @@ def circle():
 def switch(law, t, q, v, memory):
     """A step of a switching law, the demand of the law inside, and that law without limits."""
     inner = law.law
-    demand = inner.demand(t, q, v, br.control.response.response(arm, q, v, t))
+    demand = inner.demand(t, q, v, br.control.input_response.response(arm, q, v, t))
     return *law.step(t, q, v, memory, jnp.asarray(1e-3)), demand, inner(t, q, v, jnp.zeros(0))
 
 

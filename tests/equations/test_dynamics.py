@@ -24,7 +24,7 @@ def test_slider_crank_matches_reference(crank, reference):
     q, v = jnp.array(numbers["q0"]), jnp.array(numbers["v0"])
     assert np.allclose(crank.mass_matrix(q, 0.0), numbers["M"], rtol=1e-12)
     assert np.allclose(crank.bias(q, v, 0.0), numbers["h"], rtol=1e-12)
-    assert np.allclose(crank.constraint_matrix(q, 0.0)[0], numbers["A"], rtol=1e-12)
+    assert np.allclose(crank.constraint_jacobian(q, 0.0)[0], numbers["A"], rtol=1e-12)
     result = br.forward_dynamics(crank, q, v)
     assert np.allclose(result.acceleration, numbers["qdd"], rtol=1e-12)
     # The reference writes the constraint force with the opposite sign.
@@ -53,7 +53,7 @@ def test_redundant_matrices_match_reference(reference):
 def test_a_metric_changes_the_projector_but_not_the_motion(crank):
     plain = br.forward_dynamics(crank, Q, V)
     for kind in ("skew", "symmetric", "parametrized"):
-        weighted = br.forward_dynamics(crank, Q, V, method=br.Projection(kind, metric=jnp.diag(jnp.array([4.0, 0.3]))))
+        weighted = br.forward_dynamics(crank, Q, V, route=br.Projection(kind, metric=jnp.diag(jnp.array([4.0, 0.3]))))
         assert np.allclose(weighted.acceleration, plain.acceleration, rtol=1e-10)
 
 
@@ -69,7 +69,7 @@ def test_inverse_dynamics_gives_the_acceleration_back_with_the_least_force(crank
     w = {
         None: None,
         "length": br.length_metric(crank, 0.5, ("crank", "rod")),
-        "limits": br.limits_metric(crank, [10.0, 3.0]),
+        "limits": br.effort_metric(crank, [10.0, 3.0]),
         "mass": br.mass_metric(crank, Q),
     }[metric]
     wanted = br.forward_dynamics(crank, Q, V, u=[3.0]).acceleration
@@ -82,7 +82,7 @@ def test_inverse_dynamics_gives_the_acceleration_back_with_the_least_force(crank
     assert np.allclose(br.forward_dynamics(Pushed(), Q, V).acceleration, wanted, rtol=1e-10)
     # Any other force that does it differs by a constraint force, and is larger.
     weight = np.eye(2) if w is None else np.linalg.inv(w)
-    across = np.asarray(crank.constraint_matrix(jnp.array(Q), 0.0))[0]
+    across = np.asarray(crank.constraint_jacobian(jnp.array(Q), 0.0))[0]
     assert abs(across @ weight @ force) < 1e-10
     assert np.allclose(br.split_force(crank, Q, force, metric=w).passive, 0.0, rtol=0, atol=1e-10)
 
@@ -165,7 +165,7 @@ def test_derivatives_with_redundant_rows_match_finite_differences(method):
             return jnp.concatenate([guide, guide, 1e3 * guide])
 
     def function(x):
-        return br.forward_dynamics(Redundant(l=x), jnp.array(Q), jnp.array(V), method=method).constraint_force
+        return br.forward_dynamics(Redundant(l=x), jnp.array(Q), jnp.array(V), route=method).constraint_force
 
     h = 1e-5
     expected = (function(jnp.array(1.0 + h)) - function(jnp.array(1.0 - h))) / (2 * h)
@@ -196,9 +196,9 @@ class TestBadInput:
                 return jnp.tile(super().constraints(q, t), 2)
 
         with pytest.raises(br.RankError, match=r"only 1 of 2 .*guide, guide again"):
-            br.forward_dynamics(Twice(), Q, V, method=br.Multipliers())
+            br.forward_dynamics(Twice(), Q, V, route=br.Multipliers())
         inside = eqx.filter_jit(
-            lambda: br.forward_dynamics(Twice(), jnp.array(Q), jnp.array(V), method=br.Multipliers())
+            lambda: br.forward_dynamics(Twice(), jnp.array(Q), jnp.array(V), route=br.Multipliers())
         )
         assert np.all(np.isnan(inside().acceleration))
 
@@ -237,7 +237,7 @@ class TestBadInput:
             br.QuasiVelocity(),
             br.Partitioning(),
         ):
-            result = br.forward_dynamics(Joined(), [0.0, 0.0], [0.0, 0.0], method=method)
+            result = br.forward_dynamics(Joined(), [0.0, 0.0], [0.0, 0.0], route=method)
             assert np.allclose(result.acceleration, [1.5, 1.5], rtol=1e-10)
             assert np.allclose(result.constraint_force, [3.0, -3.0], rtol=1e-10)
 
@@ -270,4 +270,4 @@ class TestBadInput:
         with pytest.raises(br.ModelError, match="no velocity called 'cronk'"):
             br.length_metric(crank, 1.0, "cronk")
         with pytest.raises(br.ModelError, match="every limit must be positive"):
-            br.limits_metric(crank, [1.0, -1.0])
+            br.effort_metric(crank, [1.0, -1.0])

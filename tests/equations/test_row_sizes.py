@@ -62,7 +62,7 @@ def test_a_row_without_content_changes_nothing(row):
 def test_the_size_of_an_empty_row_is_that_of_its_terms(row):
     system = Pendulum(row=row)
     q = jnp.array([0.5, -1.2])
-    assert np.max(np.abs(system.constraint_matrix(q, 0.0)[1])) < 1e-15
+    assert np.max(np.abs(system.constraint_jacobian(q, 0.0)[1])) < 1e-15
     assert np.linalg.norm(row_variation(system, q, 0.0)[1]) > 0.05
 
 

@@ -60,8 +60,8 @@ def terms():
             bias=system.bias(q, v, t),
             applied=system.applied_force(q, v, t),
             inputs=system.input_matrix(q, t),
-            matrix=system.constraint_matrix(q, t),
-            target=system.constraint_acceleration(q, v, t),
+            matrix=system.constraint_jacobian(q, t),
+            target=system.constraint_bias(q, v, t),
             position=system.constraints(q, t),
             velocity=system.constraint_rate(q, v, t),
         )

@@ -187,7 +187,7 @@ def test_a_four_bar_comes_to_rest_at_its_stop():
     assert float(run.constraint_error.max()) < 1e-12
     # Statics by virtual work: along the one motion that the loop allows, torque and weight balance the stop.
     q = run.q[-1]
-    motion = np.linalg.svd(np.asarray(system.constraint_matrix(q, 0.0)))[2][-1]
+    motion = np.linalg.svd(np.asarray(system.constraint_jacobian(q, 0.0)))[2][-1]
     torque = np.asarray(system.input_matrix(q, 0.0)) @ [0.5]
     weight = np.asarray(jax.grad(lambda q: system.potential_energy(q, 0.0))(jnp.asarray(q)))
     stop = motion @ (torque - weight) / motion[system.coordinates.index("D")]

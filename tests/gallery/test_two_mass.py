@@ -42,10 +42,10 @@ def linearised(a):
 
     def rates(x):
         q, v = rest + x[:2], x[2:]
-        target = system.constraint_acceleration(q, v, 0.0)
+        target = system.constraint_bias(q, v, 0.0)
         target = target - a * (system.constraint_rate(q, v, 0.0) + system.constraints(q, 0.0))
         force = system.applied_force(q, v, 0.0) - system.bias(q, v, 0.0)
-        problem = Problem.from_matrices(system.mass_matrix(q, 0.0), force, system.constraint_matrix(q, 0.0), target)
+        problem = Problem.from_matrices(system.mass_matrix(q, 0.0), force, system.constraint_jacobian(q, 0.0), target)
         return jnp.concatenate([v, solve(problem, br.Multipliers()).acceleration])
 
     return jax.jacfwd(rates)(jnp.zeros(4))

@@ -10,9 +10,9 @@ import pytest
 
 import bricard as br
 from bricard.io import mjcf_process
-from bricard.io.files import LARGEST_FILE
 from bricard.io.markup import MOST_ELEMENTS, named_files, parse, write
 from bricard.io.mjcf_limits import MOST_PARTS
+from bricard.io.text_files import LARGEST_FILE
 
 pytest.importorskip("mujoco")
 

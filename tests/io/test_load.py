@@ -103,13 +103,13 @@ def test_what_acts_on_joints_comes_back(tmp_path):
     m.cylindrical("C", "a", m.ground, (0, 0, 0), (0, 0, 1))  # leads to the ground
     m.prismatic("S", "a", "b", (0, 0, 1), (0, 0, 0.5), at_child=(0, 0, 0.6))
     m.motor("turn", "C", (-1.0, 2.0), of="turn", gear=7.0)
-    m.rotor("rotor", "C", 0.4, of="turn")
+    m.armature("rotor", "C", 0.4, of="turn")
     m.joint_spring("spring", "S", 30.0, 0.5, rest=0.3)
     file = tmp_path / "back.xml"
     file.write_text(m.to_mjcf())
     back = br.load(file)
     assert [(x.joint, x.gear, x.limits) for x in back.motors] == [("C turn", 7.0, (-1.0, 2.0))]
-    assert [(x.joint, x.inertia) for x in back.rotors] == [("C turn", 0.4)]
+    assert [(x.joint, x.inertia) for x in back.armatures] == [("C turn", 0.4)]
     # A slide of MuJoCo is zero in the reference configuration, where ours is at 0.1 m.
     np.testing.assert_allclose([back.joint_springs[0].rest, back.joint_springs[0].stiffness], [0.2, 30.0], atol=1e-12)
     rates = [j.axes[:, 2] for j in back.joints if j.name.startswith("C")]

@@ -63,7 +63,7 @@ def matrices(system, q, v):
 
 @eqx.filter_jit
 def constraint_rows(system, q, v):
-    return system.constraint_matrix(q, 0.0), system.constraint_acceleration(q, v, 0.0)
+    return system.constraint_jacobian(q, 0.0), system.constraint_bias(q, v, 0.0)
 
 
 def acceleration(system, q, v):

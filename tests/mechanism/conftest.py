@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import bricard as br
-from bricard import tracing
 from bricard.equations.problem import equilibrate, row_variation, state_problem
-from bricard.equations.reactions import needed_wrenches
+from bricard.execution import compile as compilation
+from bricard.mechanism.joint_reactions import needed_wrenches
 
 KINDS = ("relative", "absolute", "natural")
 
 
-@tracing.compiled
+@compilation.compiled
 def constraint_state(system, q, v):
     """Constraints, their matrix and their rates."""
-    return system.constraints(q, 0.0), system.constraint_matrix(q, 0.0), system.constraint_rate(q, v, 0.0)
+    return system.constraints(q, 0.0), system.constraint_jacobian(q, 0.0), system.constraint_rate(q, v, 0.0)
 
 
 def motion(system, q, v, u=None, t=0.0):
@@ -27,12 +27,12 @@ def motion(system, q, v, u=None, t=0.0):
     return result | {"reactions": br.reactions(system, q, v, result["acceleration"], u, t)}
 
 
-@tracing.compiled
+@compilation.compiled
 def row_variation_at(system, q, t):
     return row_variation(system, q, t)
 
 
-@tracing.compiled
+@compilation.compiled
 def _motion(system, q, v, u, t, variation):
     problem, units = equilibrate(state_problem(system, q, v, u, t, variation))
     acceleration = br.Proximal().acceleration(problem) * units.columns
@@ -49,7 +49,7 @@ def _motion(system, q, v, u, t, variation):
     }
 
 
-@tracing.compiled
+@compilation.compiled
 def stepped(system, q, change):
     """The coordinates after a small motion."""
     return system.normalize(q + system.qdot(q, change))
@@ -73,13 +73,13 @@ def moved(system, seed=0, step=0.15, speed=1.0):
     return jnp.asarray(q), jnp.asarray(v)
 
 
-@tracing.compiled
+@compilation.compiled
 def bodies(system, q, v):
     """Placement and twists."""
     return system.place(q), system.twists(q, v)
 
 
-@tracing.compiled
+@compilation.compiled
 def _state_of(system, place, twists):
     q = system.coordinates_of(place)
     return q, system.velocities_of(q, twists)

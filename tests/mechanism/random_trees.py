@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bricard as br
-from bricard import tracing
+from bricard.execution import compile as compilation
 from bricard.mechanism import MechanismSystem
 
 KINDS = ("free", "revolute", "prismatic", "spherical", "cylindrical", "universal", "planar", "fixed", "revolute")
@@ -61,7 +61,7 @@ def random_mechanism(seed, kinds):
     return m
 
 
-@tracing.compiled
+@compilation.compiled
 def _evaluate(system, q, v):
     place = system.place(q)
     return system.mass_matrix(q, 0.0), system.bias(q, v, 0.0), place.p, place.R, system.twists(q, v)

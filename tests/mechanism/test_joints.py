@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bricard as br
-from bricard import tracing
+from bricard.execution import compile as compilation
 from bricard.system import System
 from tests.mechanism.conftest import KINDS, in_three_kinds
 
@@ -50,16 +50,16 @@ def chain(joints, reverse):
     m.bushing("rubber", "b0", "b2", (0.1, 0.2, 0.3), stiffness=[10, 20, 30, 1, 2, 3], damping=0.1)
     m.force("wind", last, at, lambda t, x, v: -0.1 * v + jnp.array([0.0, 0.0, 1.0]) * x[0])
     m.torque("twist", "b1", (0.1, 0.2, 0.3))
-    m.line_actuator("jack", "b0", "b2", (0, 0, 0), (0.3, 0.3, 0.3))
+    m.linear_actuator("jack", "b0", "b2", (0, 0, 0), (0.3, 0.3, 0.3))
     if "revolute" in joints:
         m.joint_spring("coil", "J revolute", stiffness=2.0, damping=0.1, rest=0.3)
         m.joint_spring("buffer", "J prismatic", stiffness=30.0, damping=0.2)
         m.motor("motor", "J revolute")
-        m.rotor("rotor", "J revolute", 0.3)
-        m.rotor("heavy slide", "J prismatic", 0.5)
+        m.armature("rotor", "J revolute", 0.3)
+        m.armature("heavy slide", "J prismatic", 0.5)
     if "helical" in joints:
         m.motor("screw motor", "J helical", gear=-3.0)
-        m.rotor("screw rotor", "J helical", 0.2)
+        m.armature("screw rotor", "J helical", 0.2)
     return m
 
 
@@ -109,18 +109,18 @@ def test_free_components_of_joints_carry_nothing(motions):
         np.testing.assert_allclose(screw[5] + screw[2] * 0.5 / (2 * np.pi), 0.0, atol=1e-9)
 
 
-@tracing.compiled
+@compilation.compiled
 def own_terms(system, q, v):
     own = (system.mass_matrix(q, 0.0), system.bias(q, v, 0.0))
-    own += (system.constraint_matrix(q, 0.0), system.constraint_rate(q, v, 0.0))
-    return (*own, system.constraint_acceleration(q, v, 0.0))
+    own += (system.constraint_jacobian(q, 0.0), system.constraint_rate(q, v, 0.0))
+    return (*own, system.constraint_bias(q, v, 0.0))
 
 
-@tracing.compiled
+@compilation.compiled
 def derived_terms(system, q, v):
     derived = (System.mass_matrix(system, q, 0.0), System.bias(system, q, v, 0.0))
-    derived += (System.constraint_matrix(system, q, 0.0), System.constraint_rate(system, q, v, 0.0))
-    return (*derived, System.constraint_acceleration(system, q, v, 0.0))
+    derived += (System.constraint_jacobian(system, q, 0.0), System.constraint_rate(system, q, v, 0.0))
+    return (*derived, System.constraint_bias(system, q, v, 0.0))
 
 
 # Not in natural coordinates: there the derived mass is that of the bodies' velocities, equal for rigid motions only.
@@ -139,7 +139,7 @@ def test_matrices_are_those_of_the_energies(motions, kind):
         np.testing.assert_allclose(a, b, atol=1e-10 * scale, rtol=0, err_msg=name)
 
 
-@tracing.compiled
+@compilation.compiled
 def there_and_back(system, q, v):
     return system.coordinates_of(system.place(q)), system.velocities_of(q, system.twists(q, v))
 

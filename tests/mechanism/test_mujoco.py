@@ -46,7 +46,7 @@ def test_random_tree(seed):
 
 
 def test_what_mjcf_lacks_is_refused():
-    m = br.Mechanism(name="screw")
+    m = br.Mechanism(gravity=(0, 0, 0), name="screw")
     m.body("nut", mass=1.0, com=(0, 0, 0), inertia=1.0)
     m.helical("H", m.ground, "nut", (0, 0, 0), (0, 0, 1), 0.01)
     m.force("push", "nut", (0, 0, 0), (0, 0, 1))

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import bricard as br
-from bricard import tracing
 from bricard.equations.problem import equilibrate, state_problem
 from bricard.equations.rank import subspaces
+from bricard.execution import compile as compilation
 from tests.mechanism.conftest import KINDS, bodies, motion, moved, state_of
 from tests.properties.random_mechanisms import TREE, Sketch, random_joint
 
@@ -207,7 +207,7 @@ def test_tilted_door_swings_about_its_rest(kind):
     np.testing.assert_allclose(roots.real, 0.0, atol=1e-7)
 
 
-@tracing.compiled
+@compilation.compiled
 def acceleration(system, q, v):
     """By the default route, and the scaled constraint matrix."""
     problem, units = equilibrate(state_problem(system, q, v, jnp.zeros(system.nu), jnp.zeros(())))

@@ -12,7 +12,7 @@ def swing(mass=1.0, length=1.0, at=0.0, **more):
     m.body("rod", mass=mass, com=(length, 0.0), inertia=more.get("inertia", 1.0))
     m.revolute("A", m.ground, "rod", (at, 0.0), limits=more.get("limits"))
     m.joint_spring("spring", "A", more.get("stiffness", 1.0), more.get("damping", 0.1))
-    m.rotor("rotor", "A", more.get("rotor", 0.1))
+    m.armature("rotor", "A", more.get("rotor", 0.1))
     m.motor("motor", "A", gear=more.get("gear", 1.0))
     m.gear("gear", {"A": more.get("coefficient", 1.0)}, more.get("offset"))
     m.distance("bar", m.ground, "rod", (0.0, 0.0), (1.0, 0.0), length=more.get("bar", 1.0))
@@ -27,6 +27,15 @@ def swing(mass=1.0, length=1.0, at=0.0, **more):
         (lambda x: {"inertia": x}, "body 'rod': inertia"),
         (lambda x: {"at": x}, "joint 'A': at"),
         (lambda x: {"gravity": (0.0, x)}, "gravity"),
+        (lambda x: {"mass": x}, "body 'rod': mass"),
+        (lambda x: {"stiffness": x}, "spring 'spring': stiffness"),
+        (lambda x: {"damping": x}, "spring 'spring': damping"),
+        (lambda x: {"rotor": x}, "'rotor': inertia"),
+        (lambda x: {"gear": x}, "motor 'motor': gear"),
+        (lambda x: {"coefficient": x}, "gear 'gear': coefficient 1"),
+        (lambda x: {"offset": x}, "gear 'gear': offset"),
+        (lambda x: {"bar": x}, "joint 'bar': length"),
+        (lambda x: {"limits": (-x, x)}, "'A': limits"),
     ],
 )
 def test_parts_of_a_mechanism(transform, parts, named):

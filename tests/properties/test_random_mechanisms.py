@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bricard as br
-from bricard import tracing
 from bricard.equations.problem import equilibrate, row_variation, state_problem, unit_columns
-from bricard.equations.proximal import DEFAULT
 from bricard.equations.rank import subspaces
+from bricard.equations.routes.proximal import DEFAULT
+from bricard.execution import compile as compilation
 from tests.properties import maximal
 from tests.properties.random_mechanisms import DRAWS, FAMILIES, sketch, spherical_loop
 
@@ -33,20 +33,20 @@ class Motion(NamedTuple):
 # Three programs, since each is small enough for the LLVM back end, and one would not be.
 
 
-@tracing.compiled
+@compilation.compiled
 def reference_units(system):
     """Natural sizes of the rows, and units of the velocities, in the reference configuration."""
     q = system.reference
     return row_variation(system, q, 0.0), unit_columns(jnp.diagonal(system.mass_matrix(q, 0.0)))
 
 
-@tracing.compiled
+@compilation.compiled
 def project(system, q, v, variation):
     """A state closer to the constraints."""
     return br.Project().project(system, system.normalize(q), v, 0.0, variation)[:2]
 
 
-@tracing.compiled
+@compilation.compiled
 def motion(system, q, v, u, variation):
     """The accelerations by the default route."""
     scaled, units = equilibrate(state_problem(system, q, v, u, jnp.zeros(()), variation))
@@ -76,7 +76,7 @@ def check(case, most_missed=0.2):
 @pytest.fixture(autouse=True)
 def few_programs(monkeypatch):
     """One program for all draws, in place of one for each of the first patterns of zeros in them."""
-    monkeypatch.setattr(tracing, "MOST_PATTERNS", 0)
+    monkeypatch.setattr(compilation, "MAX_ZERO_PATTERNS", 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -99,7 +99,7 @@ def test_coordinates_of_bodies_agree_with_maximal_ones(seed, kind):
 
 @pytest.mark.parametrize("seed", [3, *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 200, 9))])
 def test_xla_agrees_with_maximal_coordinates(seed, monkeypatch):
-    monkeypatch.setattr(tracing, "NATIVE", False)
+    monkeypatch.setattr(compilation, "USE_LLVM", False)
     check(run(seed, "relative"))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import bricard as br
 from bricard.report import chart_figure, path_figure, spectrum_figure
-from bricard.simulate.kinematics import Kinematics
+from bricard.simulation.driven_motion import Kinematics
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="static figures need matplotlib")
 
@@ -114,7 +114,7 @@ class TestSpectrum:
 
 class TestPaths:
     def test_a_crank(self):
-        m = br.Mechanism(planar=True)
+        m = br.Mechanism(gravity=(0, 0), planar=True)
         m.body("crank", br.rod((0.0, 0.0), (2.0, 0.0), 1.0))
         m.revolute("A", m.ground, "crank", (0.0, 0.0))
         m.point_sensor("middle", "crank", (1.0, 0.0))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import bricard as br
+from bricard.contact.closed_contacts import Modes
+from bricard.contact.record import ContactEvent, ContactRecord
 from bricard.report import write_report
 from bricard.report.scene import STEPS, scene
-from bricard.simulate.events import ContactEvent
-from bricard.simulate.touching import Modes
 from tests.report.conftest import Flywheel, made_up
 
 
@@ -155,9 +155,11 @@ class TestContent:
         t, zero = np.linspace(0.0, 1.0, 5), np.zeros((5, 1))
         run = dataclasses.replace(
             made_up(ball.system, t, zero, zero),
-            contacts=tuple(ball.settings["contacts"]),
-            modes=Modes(jnp.ones((5, 1)), jnp.zeros((5, 1)), jnp.zeros((5, 1, 0))),
-            events=(ContactEvent(0.25, "floor", "impact", (3.0,)), ContactEvent(0.5, "floor", "rest")),
+            record=ContactRecord(
+                sources=tuple(ball.settings["contacts"]),
+                modes=Modes(jnp.ones((5, 1)), jnp.zeros((5, 1)), jnp.zeros((5, 1, 0))),
+                events=(ContactEvent(0.25, "floor", "impact", (3.0,)), ContactEvent(0.5, "floor", "rest")),
+            ),
         )
         text = run.report(tmp_path / "ball.html").read_text("utf-8")
         assert "<strong>1 impact</strong>" in text

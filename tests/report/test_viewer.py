@@ -78,7 +78,7 @@ class TestSession:
         assert (float(changed.law.kp), float(changed.law.kd), float(changed.period)) == (2.0, 3.0, 0.2)
 
     def test_masses_of_a_mechanism(self):
-        m = br.Mechanism(planar=True)
+        m = br.Mechanism(gravity=(0, 0), planar=True)
         for name, x in (("first", 0.0), ("second", 1.0)):
             m.body(name, br.rod((x, 0.0), (x + 1.0, 0.0), 0.5))
             m.revolute(f"A {name}", m.ground, name, (x, 0.0))

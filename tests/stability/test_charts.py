@@ -127,7 +127,7 @@ def test_bad_input():
         chart(system, [0.0], PD(ki=3.123), kp=grid, kd=grid[::-1])
     with pytest.raises(br.ModelError, match="a lower and an upper bound"):
         tune(system, [0.0], PD(), kp=(2.0, 1.0))
-    with pytest.raises(br.ModelError, match=r"must be Sampled\(controller, period, delay\)"):
+    with pytest.raises(br.ModelError, match=r"must be Sampled\(controller, period, delay_samples\)"):
         sampled_map(system, [0.0], PD())
     with pytest.raises(br.ModelError, match=r"br\.stability\.sampled_map has its eigenvalues"):
         eigenvalues(system, [0.0], controller=Sampled(PD(), 0.1))

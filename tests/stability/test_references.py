@@ -41,7 +41,7 @@ def test_two_masses_continuous(a, reference):
 def test_two_masses_sampled(reference):
     numbers = reference("two_mass")
     system = br.gallery.load("two-mass-joined", k=0.0, b=0.0).system
-    loop = Sampled(PDOnly(), 0.01, delay=1)
+    loop = Sampled(PDOnly(), 0.01, delay_samples=1)
     expected = complexes(numbers["sampled_Ts0.01_ODE_eigs_re_im"])
     expected = expected[np.abs(expected) > 1e-12]  # the map in (x, x before) has more zeros
     assert_same(sampled_map(system, [0.0, 1.5], loop).physical, expected, 1e-12)

@@ -48,7 +48,7 @@ Coordinates = Annotated[
         autocompletion=complete_coordinates,
     ),
 ]
-Method = Annotated[
+RouteName = Annotated[
     str | None,
     typer.Option(
         help="Route that computes the accelerations, such as projection.",

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bricard.cli.app import Debug, app, start
 from bricard.cli.completion import ROUTES, complete_model
-from bricard.cli.models import load_model, route
+from bricard.cli.models import load_model, make_route
 from bricard.cli.terminal import errors_in_two_lines, in_background, progress_bar, show, show_table
 
 if TYPE_CHECKING:
@@ -46,33 +46,33 @@ def bench(
         runs = {}
         with progress_bar(len(examples) * (len(ROUTES) + 1)) as advance:
             for name, example in examples.items():
-                for method in ROUTES:
-                    costs[method, name] = in_background(
-                        lambda e=example, r=method: evaluation(e, route(r)), advance(f"{name} {method}")
+                for route in ROUTES:
+                    costs[route, name] = in_background(
+                        lambda e=example, r=route: evaluation(e, make_route(r)), advance(f"{name} {route}")
                     )
                 runs[name] = in_background(lambda e=example: whole_run(e), advance(f"{name}, complete run"))
         _show_times(list(examples), costs, runs)
 
 
-def evaluation(example: Example, method: Any) -> float:
+def evaluation(example: Example, route: Any) -> float:
     """Time of one acceleration (s), averaged over a compiled loop."""
-    import equinox as eqx
     import jax
     import jax.numpy as jnp
 
     from bricard.equations.problem import equilibrate, row_variation, state_problem
+    from bricard.execution.compile import xla_jit
 
     system, u = example.system, jnp.zeros(example.system.nu)
     q, v = jnp.asarray(example.q), jnp.asarray(example.v)
 
-    @eqx.filter_jit
+    @xla_jit
     def loop(q, v):
         variation = row_variation(system, q, 0.0)
 
         def one(state, _):
             q, v = state  # both change, so that XLA cannot hoist the evaluation out of the loop
             scaled, units = equilibrate(state_problem(system, q, v, u, 0.0, variation))
-            acceleration = method.acceleration(scaled) * units.columns
+            acceleration = route.acceleration(scaled) * units.columns
             return (q + 1e-9 * system.qdot(q, v), v + 1e-9 * acceleration), None
 
         return jax.lax.scan(one, (q, v), length=EVALUATIONS)[0]
@@ -106,8 +106,8 @@ def _show_times(names: list[str], costs: dict[tuple[str, str], float], runs: dic
     table.add_column("route", no_wrap=True)
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
-    for method in sorted(ROUTES, key=lambda r: (r != "proximal", costs[r, names[0]])):
-        table.add_row(method, *(f"{1e6 * costs[method, name]:.1f}" for name in names))
+    for route in sorted(ROUTES, key=lambda r: (r != "proximal", costs[r, names[0]])):
+        table.add_row(route, *(f"{1e6 * costs[route, name]:.1f}" for name in names))
     show_table(table)
     show()
     show(Text("Time of a complete run with default settings (s)", style="bold"))

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from bricard.cli.app import Debug, Duration, Model, Set, Tolerance, app, start
 from bricard.cli.completion import COORDINATES, ROUTES, complete_method
-from bricard.cli.kinds import in_coordinates, kind_of
-from bricard.cli.models import assignments, load_model, route
+from bricard.cli.coordinates import in_coordinates, kind_of
+from bricard.cli.models import assignments, load_model, make_route
 from bricard.cli.terminal import FAILED, errors_in_two_lines, in_background, progress_bar, show, show_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def compare(
     set: Set = None,
     t_end: Duration = None,
     rtol: Tolerance = None,
-    method: Annotated[
+    route: Annotated[
         list[str] | None,
         typer.Option(help="Run only this route; may be repeated.", show_default=False, autocompletion=complete_method),
     ] = None,
@@ -45,7 +45,7 @@ def compare(
         settings |= {
             name: value for name, value in (("t_end", t_end), ("rtol", rtol), ("atol", rtol)) if value is not None
         }
-        routes = {name: route(name) for name in method or ROUTES}
+        routes = {name: make_route(name) for name in route or ROUTES}
         cases = list(_cases(example, tuple(routes), every))
         outcomes = _measured(example, settings, routes, cases)
         _show_comparison(example, settings, outcomes)
@@ -73,7 +73,7 @@ def _measured(
 
             def one(name: str = name, kind: str | None = kind) -> tuple[Outcome, Any]:
                 there = in_coordinates(example, kind)
-                own = settings | {"q": there.q, "v": there.v, "method": routes[name]}
+                own = settings | {"q": there.q, "v": there.v, "route": routes[name]}
                 return measure(type(routes[name]).__name__, kind or "", there.system, own)
 
             found.append(in_background(one, advance(" ".join(filter(None, [name, kind])))))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from bricard.cli.app import Coordinates, Debug, Model, Set, app, start
-from bricard.cli.kinds import in_coordinates
+from bricard.cli.coordinates import in_coordinates
 from bricard.cli.models import assignments, load_model
 from bricard.cli.picture import picture
 from bricard.cli.sources import gallery_names, gallery_title
 from bricard.cli.terminal import counted, errors_in_two_lines, in_background, show, show_row
 
 if TYPE_CHECKING:
-    from bricard.mechanism.model import Model as MechanismModel
+    from bricard.mechanism.model.compiled_model import Model as MechanismModel
 
 
 @app.command("list")
@@ -39,8 +39,8 @@ def info(model: Model, set: Set = None, coordinates: Coordinates = None, debug: 
     """Describe a mechanism: bodies, joints, coordinates, constraints, parameters, mobility, and a drawing."""
     with errors_in_two_lines(debug):
         start()
-        from bricard.equations import mobility
-        from bricard.mechanism.base import MechanismSystem
+        from bricard.mechanism import mobility
+        from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
         from bricard.report.summary import parameters
 
         example = in_coordinates(load_model(model, assignments(set)), coordinates)

@@ -47,7 +47,7 @@ def numbers(name: str, text: str | None) -> list[float] | None:
         raise Usage(f"--{name} {text}: expected numbers separated by commas, as in --{name}=0.3,-0.6") from None
 
 
-def route(name: str) -> Any:
+def make_route(name: str) -> Any:
     """The route called `name`, in lower or upper case, with or without hyphens."""
     import difflib
 
@@ -64,7 +64,7 @@ def route(name: str) -> Any:
     near = difflib.get_close_matches(plain, routes, n=1)
     shown = ", ".join(sorted(kind.__name__ for kind in routes.values()))
     advice = f"Did you mean {routes[near[0]].__name__}?" if near else f"Choose one of {shown}."
-    raise Usage(f"--method {name}: unknown route", advice)
+    raise Usage(f"--route {name}: unknown route", advice)
 
 
 def load_model(model: str, assignments: dict[str, Any]) -> Example:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from bricard.cli.app import Coordinates, Debug, Duration, Method, Model, Set, Tolerance, app, start
-from bricard.cli.kinds import in_coordinates
-from bricard.cli.models import assignments, load_model, numbers, route
+from bricard.cli.app import Coordinates, Debug, Duration, Model, RouteName, Set, Tolerance, app, start
+from bricard.cli.coordinates import in_coordinates
+from bricard.cli.models import assignments, load_model, make_route, numbers
 from bricard.cli.terminal import (
     FAILED,
     INTERRUPTED,
@@ -26,7 +26,7 @@ from bricard.cli.terminal import (
 if TYPE_CHECKING:
     from bricard.gallery import Example
     from bricard.report import Summary
-    from bricard.simulate import Trajectory
+    from bricard.simulation import Trajectory
 
 COMPILING = 60.0
 """How long (s) the command waits for a run that was asked to end: it may have to compile its next program first."""
@@ -44,7 +44,7 @@ def run(
     ] = None,
     v: Annotated[str | None, typer.Option(metavar="A,B,…", help="Velocities at the start.", show_default=False)] = None,
     coordinates: Coordinates = None,
-    method: Method = None,
+    route: RouteName = None,
     rtol: Tolerance = None,
     output: Annotated[
         Path | None,
@@ -67,8 +67,8 @@ def run(
             from bricard.files import check_writable
 
             check_writable(output)  # before anything is computed
-        if method is not None:
-            options["method"] = route(method)
+        if route is not None:
+            options["route"] = make_route(route)
         example = in_coordinates(load_model(model, changes), coordinates)
         trajectory, interrupted = _simulate(example, options, progress)
         summary, page = in_background(lambda: _told(trajectory, example, options, output), "computing what follows")
@@ -85,8 +85,8 @@ def run(
 def _simulate(example: Example, options: dict[str, Any], progress: bool) -> tuple[Trajectory, bool]:
     """The run, or what there is of it, and whether it was interrupted."""
     from bricard.errors import AssemblyError, SimulationInterrupted
-    from bricard.interrupt import request_stop
-    from bricard.simulate import assemble
+    from bricard.execution.interrupt import request_stop
+    from bricard.simulation import assemble
 
     done, ended = [0.0], threading.Event()
     settings = {"throw": False} | options
@@ -183,6 +183,7 @@ def _report(summary: Summary, output: Path | None) -> None:
     show_row("simulated", f"{summary.span[0]:g} to {summary.span[1]:g} s, {summary.states} states saved")
     if summary.steps is not None:
         show_row("steps", f"{summary.steps}{rejected}")
+    show_row("execution", summary.execution)
     show_row("energy drift", f"{summary.energy_drift:.3g} J")
     show_row("constraint error", f"{summary.constraint_error:.3g}")
     show_row("singular", summary.singular_words)

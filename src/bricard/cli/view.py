@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bricard.cli.app import Coordinates, Debug, Duration, Model, Set, app, start
-from bricard.cli.kinds import in_coordinates
+from bricard.cli.coordinates import in_coordinates
 from bricard.cli.models import assignments, load_model
 from bricard.cli.terminal import errors_in_two_lines, in_background, show
 

@@ -1,18 +1,14 @@
 """Which forces make it move as I want: outputs, references and the laws that follow them."""
 
-from bricard.control.degree import internal_states as internal_states
-from bricard.control.degree import is_flat as is_flat
-from bricard.control.degree import relative_degree as relative_degree
-from bricard.control.devices import Limited as Limited
-from bricard.control.devices import Noisy as Noisy
-from bricard.control.devices import Quantized as Quantized
+from bricard.control.allocation import Limits as Limits
 from bricard.control.direct import DirectMethod as DirectMethod
-from bricard.control.effort import Limits as Limits
 from bricard.control.force import HybridMotionForce as HybridMotionForce
+from bricard.control.input_response import Controllability as Controllability
+from bricard.control.input_response import controllability as controllability
 from bricard.control.lqr import LQR as LQR
 from bricard.control.output import Output as Output
 from bricard.control.periodic import Periodic as Periodic
-from bricard.control.quasi_velocity import QuasiVelocityTracking as QuasiVelocityTracking
+from bricard.control.quasi_velocity_tracking import QuasiVelocityTracking as QuasiVelocityTracking
 from bricard.control.reference import Circle as Circle
 from bricard.control.reference import CirclePath as CirclePath
 from bricard.control.reference import Constant as Constant
@@ -24,8 +20,9 @@ from bricard.control.reference import Sinusoid as Sinusoid
 from bricard.control.reference import Trapezoid as Trapezoid
 from bricard.control.reference import Waypoints as Waypoints
 from bricard.control.reference import minimum_jerk as minimum_jerk
-from bricard.control.response import Controllability as Controllability
-from bricard.control.response import controllability as controllability
+from bricard.control.relative_degrees import internal_states as internal_states
+from bricard.control.relative_degrees import is_flat as is_flat
+from bricard.control.relative_degrees import relative_degree as relative_degree
 from bricard.control.saturation import SaturationSwitching as SaturationSwitching
 from bricard.control.tracking import Blended as Blended
 from bricard.control.tracking import OutputTracking as OutputTracking
@@ -33,9 +30,12 @@ from bricard.control.tracking import ProjectedInverseDynamics as ProjectedInvers
 from bricard.control.tracking import ServoConstraint as ServoConstraint
 from bricard.control.tracking import TrajectoryConstraint as TrajectoryConstraint
 from bricard.control.tracking import computed_torque as computed_torque
-from bricard.simulate.controller import ConstantInput as ConstantInput
-from bricard.simulate.controller import Controller as Controller
-from bricard.simulate.controller import DigitalController as DigitalController
-from bricard.simulate.controller import Feedback as Feedback
-from bricard.simulate.controller import InputOverTime as InputOverTime
-from bricard.simulate.sampling import Sampled as Sampled
+from bricard.control.wrappers import Limited as Limited
+from bricard.control.wrappers import Noisy as Noisy
+from bricard.control.wrappers import Quantized as Quantized
+from bricard.simulation.controller import ConstantInput as ConstantInput
+from bricard.simulation.controller import Controller as Controller
+from bricard.simulation.controller import DigitalController as DigitalController
+from bricard.simulation.controller import Feedback as Feedback
+from bricard.simulation.controller import InputOverTime as InputOverTime
+from bricard.simulation.digital import Sampled as Sampled

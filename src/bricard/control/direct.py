@@ -15,8 +15,8 @@ from bricard.control.tracking import Gain, apply_gain, followed, make_gains
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import row_dependence
 from bricard.errors import ModelError
-from bricard.lapack import solve
-from bricard.simulate.controller import DigitalController
+from bricard.execution.lapack import solve
+from bricard.simulation.controller import DigitalController
 from bricard.system import Scalar, System, Vector
 
 NEWTON_STEPS = 12
@@ -75,7 +75,7 @@ class DirectMethod(DigitalController):
             q_new = q + period * v_new
             force = system.applied_force(q_new, v_new, after) - system.bias(q_new, v_new, after)
             force = force + system.input_matrix(q_new, after) @ u
-            force = force + system.constraint_matrix(q_new, after).T @ multipliers
+            force = force + system.constraint_jacobian(q_new, after).T @ multipliers
             position = system.constraints(q_new, after) / period
             rest = system.constraint_rate(q_new, v_new, after)[position.shape[0] :]
             task = (self.output.value(system, q_new, after) - self.reference(after)) / period
@@ -86,7 +86,7 @@ class DirectMethod(DigitalController):
         def newton(_: Any, x: Vector) -> Vector:
             matrix, missing = jax.jacfwd(residual)(x), residual(x)
             q_new = q + period * x[:n]
-            mass, constraints = system.mass_matrix(q_new, after), system.constraint_matrix(q_new, after)
+            mass, constraints = system.mass_matrix(q_new, after), system.constraint_jacobian(q_new, after)
             units = scales(mass, constraints, row_variation(system, q_new, after))
             scaled = constraints * units.columns[None, :] / units.rows[:, None]
             jacobian = self.output.jacobian(system, q_new, after) * units.columns[None, :]

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bricard.control.effort import least_effort
-from bricard.control.reference import Reference, make_reference
-from bricard.control.response import (
+from bricard.control.allocation import least_effort
+from bricard.control.input_response import (
     REACH_TOLERANCE,
     Response,
     admissible,
@@ -21,10 +20,11 @@ from bricard.control.response import (
     response_now,
     scaled_reach,
 )
+from bricard.control.reference import Reference, make_reference
 from bricard.control.tracking import Gain, ProjectedInverseDynamics, apply_gain, make_gains
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError
-from bricard.simulate.controller import Memory
+from bricard.simulation.controller import Memory
 from bricard.system import Scalar, System, Vector
 
 
@@ -133,7 +133,7 @@ class HybridMotionForce(ProjectedInverseDynamics):
 
 def unique_part(system: System, at: Response, q: Vector, t: Scalar) -> Float[Array, "m m"]:
     """Of any multipliers, those of least norm (in scaled rows) that make the same force."""
-    matrix = system.constraint_matrix(q, t) * at.units[None, :] / at.rows[:, None]
+    matrix = system.constraint_jacobian(q, t) * at.units[None, :] / at.rows[:, None]
     return (matrix @ pinv(matrix)) * at.rows[None, :] / at.rows[:, None]
 
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bricard.equations.linear import tangent_model
+from bricard.equations.linearization import tangent_model
 from bricard.errors import ModelError
-from bricard.simulate.controller import Controller, Memory
+from bricard.simulation.controller import Controller, Memory
 from bricard.system import Scalar, System, Vector, VectorLike
 
 MARGINAL = 1e-10

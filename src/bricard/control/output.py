@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
 from bricard.system import Scalar, System, Vector
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from bricard.control.tracking import Blended
 from bricard.errors import ModelError
-from bricard.simulate.controller import Controller, DigitalController
+from bricard.simulation.controller import Controller, DigitalController
 from bricard.system import Scalar, Vector, VectorLike
 
 

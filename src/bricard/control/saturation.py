@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from bricard.control.effort import least_effort
+from bricard.control.allocation import least_effort
+from bricard.control.input_response import Response, response, scaled_reach
 from bricard.control.reference import positive
-from bricard.control.response import Response, response, scaled_reach
 from bricard.control.tracking import OutputTracking
 from bricard.equations.rank import pinv, rank
 from bricard.errors import ModelError, is_concrete
-from bricard.lapack import inv
-from bricard.simulate.controller import DigitalController
+from bricard.execution.lapack import inv
+from bricard.simulation.controller import DigitalController
 from bricard.system import Scalar, Vector
 
 MOST_OUTPUTS = 10

@@ -10,12 +10,12 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from bricard.control.effort import Limits, allocate, effort_root, least_effort
+from bricard.control.allocation import Limits, allocate, effort_root, least_effort
+from bricard.control.input_response import Response, controllability, reach_sizes, require_reach, response
 from bricard.control.output import BlendedOutput, FunctionOutput, Output, make_output
 from bricard.control.reference import Reference, make_reference
-from bricard.control.response import Response, controllability, reach_sizes, require_reach, response
 from bricard.errors import ModelError, is_concrete
-from bricard.simulate.controller import Controller, Memory
+from bricard.simulation.controller import Controller, Memory
 from bricard.system import Scalar, System, Vector
 
 Gain = Float[Array, ""] | Float[Array, " p"] | Float[Array, "p p"]

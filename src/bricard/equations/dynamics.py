@@ -12,14 +12,15 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from bricard.equations.metric import acting_projector
-from bricard.equations.multipliers import Multipliers
-from bricard.equations.penalty import AugmentedLagrangian, Penalty
 from bricard.equations.problem import Problem, equilibrate, state_problem
-from bricard.equations.proximal import DEFAULT
 from bricard.equations.rank import determinate, null_basis, pinv, subspaces
-from bricard.equations.route import Route
-from bricard.equations.scaled import ScaledMatrices, scaled_matrices
+from bricard.equations.routes.multipliers import Multipliers
+from bricard.equations.routes.penalty import AugmentedLagrangian, Penalty
+from bricard.equations.routes.proximal import DEFAULT
+from bricard.equations.routes.route import Route
+from bricard.equations.scaling import ScaledMatrices, scaled_matrices
 from bricard.errors import BricardError, ModelError, RankError, UndeterminedMotionError, is_concrete
+from bricard.execution.compile import xla_jit
 from bricard.system import Numbers, Scalar, System, Vector, VectorLike
 
 INERTIA_TOLERANCE = 1e-10
@@ -48,11 +49,20 @@ class Dynamics(eqx.Module):
     residual: Float[Array, ""]
     """What is left of `A v̇ = b`, relative; not small only if the constraints contradict each other."""
 
+    def __repr__(self) -> str:
+        if not is_concrete(self) or self.rank.ndim:
+            return f"Dynamics of {self.acceleration.shape[-1]} velocities, {self.multipliers.shape[-1]} constraint rows"
+        numbers = np.array2string(np.asarray(self.acceleration), precision=6, threshold=12)
+        forces = np.array2string(np.asarray(self.multipliers), precision=6, threshold=12)
+        loose = int(np.sum(~np.asarray(self.determinate)))
+        flagged = f", {loose} of them not determined by a rigid model" if loose else ""
+        return f"Dynamics(acceleration = {numbers}, rank {int(self.rank)}, multipliers = {forces}{flagged})"
 
-def solve(problem: Problem, method: Route) -> Dynamics:
+
+def solve(problem: Problem, route: Route) -> Dynamics:
     """Acceleration and constraint forces of a problem given by its matrices."""
     scaled, units = equilibrate(problem)
-    acceleration = method.acceleration(scaled) * units.columns
+    acceleration = route.acceleration(scaled) * units.columns
     force = problem.mass @ acceleration - problem.force
     gap = scaled.matrix @ (acceleration / units.columns) - scaled.target
     idle = null_basis(scaled.matrix.T)
@@ -85,28 +95,28 @@ def forward_dynamics(
     v: VectorLike,
     u: VectorLike | None = None,
     t: ArrayLike = 0.0,
-    method: Route = DEFAULT,
+    route: Route = DEFAULT,
 ) -> Dynamics:
     """Which acceleration and constraint forces follow from a state and inputs?
 
-    `q` (nq,), `v` (nv,), `u` (nu,) with zero as default, `t` in seconds; `method` is the route to take.
-    Raises `RankError` if `method` needs independent constraints and they are not, `UndeterminedMotionError` if a motion
+    `q` (nq,), `v` (nv,), `u` (nu,) with zero as default, `t` in seconds; `route` is the route to take.
+    Raises `RankError` if `route` needs independent constraints and they are not, `UndeterminedMotionError` if a motion
     has no inertia, `ModelError` if constraints contradict each other or an argument is wrong. Under `jit`, `vmap` and
     `grad` nothing can be raised: look at `residual`, or for NaN.
     """
     q, v = system.vector(q, "q"), system.vector(v, "v")
     u = system.vector(jnp.zeros(system.nu) if u is None else u, "u")
     t = jnp.asarray(t, dtype=float)
-    result = _forward(system, q, v, u, t, method)
+    result = _forward(system, q, v, u, t, route)
     if is_concrete(result):
         check_motion_determined(system, q, t)
-        _check_result(system, result, method, q, v, u, t)
+        _check_result(system, result, route, q, v, u, t)
     return result
 
 
-@eqx.filter_jit
-def _forward(system: System, q: Vector, v: Vector, u: Vector, t: Scalar, method: Route) -> Dynamics:
-    return solve(state_problem(system, q, v, u, t), method)
+@xla_jit
+def _forward(system: System, q: Vector, v: Vector, u: Vector, t: Scalar, route: Route) -> Dynamics:
+    return solve(state_problem(system, q, v, u, t), route)
 
 
 def inverse_dynamics(
@@ -173,10 +183,10 @@ def _is_definite(matrix: np.ndarray) -> bool:
     return True
 
 
-def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:
+def _check_result(system: System, result: Dynamics, route: Route, q: Vector, v: Vector, u: Vector, t: Scalar) -> None:
     name = type(system).__name__
     m = system.n_constraints
-    if isinstance(method, Multipliers) and int(result.rank) < m:
+    if isinstance(route, Multipliers) and int(result.rank) < m:
         loose = [n for n, d in zip(system.row_names, np.asarray(result.determinate), strict=True) if not d]
         raise RankError(
             f"{name}: Multipliers needs independent constraints, but only {int(result.rank)} of {m} are "
@@ -186,8 +196,8 @@ def _check_result(system: System, result: Dynamics, method: Route, q: Vector, v:
         blame = jax.tree.map(lambda x: not bool(jnp.all(jnp.isfinite(x))), state_problem(system, q, v, u, t))
         if blame.force:
             raise ModelError(name, [f"the forces are not finite at q = {_row(q)}, v = {_row(v)}, t = {float(t):g}"])
-        raise BricardError(f"{name}: {type(method).__name__} found no finite acceleration at q = {_row(q)}")
-    if float(result.residual) > CONSISTENCY_TOLERANCE and not isinstance(method, SOFT_ROUTES):
+        raise BricardError(f"{name}: {type(route).__name__} found no finite acceleration at q = {_row(q)}")
+    if float(result.residual) > CONSISTENCY_TOLERANCE and not isinstance(route, SOFT_ROUTES):
         raise ModelError(
             name,
             [

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from bricard.equations.problem import row_variation, scales
 from bricard.equations.rank import pinv
 from bricard.errors import ModelError, is_concrete
-from bricard.lapack import cholesky, inv, solve
+from bricard.execution.lapack import cholesky, inv, solve
 from bricard.system import Scalar, System, Vector, VectorLike
 
 
@@ -45,7 +45,7 @@ def acting_projector(
     system: System, q: Vector, t: Scalar = 0.0, metric: Float[Array, "nv nv"] | None = None
 ) -> Float[Array, "nv nv"]:
     """`P` for forces: `I − Aᵀ(A W⁻¹Aᵀ)⁺A W⁻¹`, which is `I − A⁺A` without a metric."""
-    matrix = system.constraint_matrix(q, t)
+    matrix = system.constraint_jacobian(q, t)
     units = scales(system.mass_matrix(q, t), matrix, row_variation(system, q, t))
     matrix = matrix / units.rows[:, None]
     identity = jnp.eye(system.nv)
@@ -76,11 +76,11 @@ def length_metric(system: System, length: float, angles: str | Sequence[str]) ->
     return jnp.diag(diagonal)
 
 
-def limits_metric(system: System, limits: VectorLike) -> Float[Array, "nv nv"]:
+def effort_metric(system: System, limits: VectorLike) -> Float[Array, "nv nv"]:
     """`W` from the largest force of each coordinate's actuator (nv,): forces are measured in parts of their limit."""
     limits = system.vector(limits, "v")
     if _is_not_positive(limits):
-        raise ModelError("limits_metric", [f"every limit must be positive, got {np.asarray(limits)}"])
+        raise ModelError("effort_metric", [f"every limit must be positive, got {np.asarray(limits)}"])
     return jnp.diag(limits**2)
 
 

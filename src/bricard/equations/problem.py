@@ -55,7 +55,7 @@ def row_variation(system: System, q: Vector, t: Scalar) -> Float[Array, "m n"]:
     """
     steps = np.random.default_rng(0).uniform(0.5, 1.0, system.nv) * np.resize([1.0, -1.0], system.nv)
     along = system.qdot(q, jnp.asarray(steps))
-    matrix, change = jax.jvp(lambda q: system.constraint_matrix(q, t), (q,), (along,))
+    matrix, change = jax.jvp(lambda q: system.constraint_jacobian(q, t), (q,), (along,))
     sizes = system.constraint_sizes(q, t)
     is_rounding = jnp.all(jnp.abs(matrix) + jnp.abs(change) <= ROUNDING * sizes, axis=1, keepdims=True)
     return jax.lax.stop_gradient(jnp.where(is_rounding, sizes, change))
@@ -75,8 +75,8 @@ def state_problem(
     return Problem(
         mass=system.mass_matrix(q, t),
         force=applied_force(system, q, v, u, t),
-        matrix=system.constraint_matrix(q, t),
-        target=system.constraint_acceleration(q, v, t),
+        matrix=system.constraint_jacobian(q, t),
+        target=system.constraint_bias(q, v, t),
         position_error=jnp.concatenate([phi, jnp.zeros(rate.shape[0] - phi.shape[0])]),
         velocity_error=rate,
         variation=row_variation(system, q, t) if variation is None else variation,

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from bricard import lapack
+from bricard.execution import lapack
 
 RANK_TOLERANCE = 1e-7
 """Singular values below this fraction of the largest are zero. A Gram matrix resolves no less: √(float64 epsilon)."""

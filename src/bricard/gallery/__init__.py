@@ -9,8 +9,8 @@ import difflib
 import importlib
 from typing import Any
 
-from bricard.collecting import no_collection
 from bricard.errors import ModelError, needs_numbers
+from bricard.execution.garbage import paused_collection
 from bricard.gallery.example import Example as Example
 from bricard.gallery.ranges import parameter_problems
 
@@ -82,7 +82,7 @@ def load(name: str, **parameters: Any) -> Example:
         hint = f"did you mean {near[0]!r}?" if near else f"the examples are {', '.join(names())}"
         raise ModelError("gallery", [f"no example called {name!r}; {hint}"])
     module, function = (_EXAMPLES | _SCENARIOS)[name].split(":")
-    with no_collection():
+    with paused_collection():
         build = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     problems = parameter_problems(build, parameters)
     if problems:

@@ -190,7 +190,7 @@ def acroboter_push(
     kp: float = 200.0,
     kd: float = 22.0,
     period: Positive = 0.01,
-    delay: Delay = 1,
+    delay_samples: Delay = 1,
     push: float = 5.0,
 ) -> Example:
     """A controller at 100 Hz with one sample of delay holds the platform; its connector is pushed from 1.0 to 1.2 s.
@@ -208,5 +208,5 @@ def acroboter_push(
         q=HANGING,
         v=np.zeros(6),
         t_end=5.0,
-        settings={"controller": Sampled(law, period, delay)},
+        settings={"controller": Sampled(law, period, delay_samples)},
     )

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.gallery.drawings import spring
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import NonNegative
-from bricard.gallery.shapes import spring
-from bricard.simulate import assemble
+from bricard.simulation import assemble
 from bricard.system import System
 
 _TEST_SET_START = (

@@ -7,7 +7,7 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import ALWAYS_REDUNDANT, Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rod
-from bricard.mechanism.shapes import rotation_about
+from bricard.mechanism.description.solids import rotation_about
 
 
 def bennett_mechanism(angle: float = 1.2) -> Mechanism:

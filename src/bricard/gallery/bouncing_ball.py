@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.contact import Contact
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import Fraction, Positive
-from bricard.simulate import Unilateral
 from bricard.system import System
 
 
@@ -48,5 +48,5 @@ def bouncing_ball(m: Positive = 1.0, g: float = 9.81, restitution: Fraction = 0.
         q=np.array([height]),
         v=np.zeros(1),
         t_end=5.0,
-        settings={"contacts": [Unilateral(floor_gap, restitution=restitution, name="floor")]},
+        settings={"contacts": [Contact(floor_gap, restitution=restitution, name="floor")]},
     )

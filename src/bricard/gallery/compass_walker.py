@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.contact import Contact, point_contact
 from bricard.errors import BricardError
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import Positive
-from bricard.simulate import Unilateral, point_contact, simulate
+from bricard.simulation import simulate
 from bricard.system import System
 
 AHEAD = 0.1
@@ -91,7 +92,7 @@ class IsAhead(eqx.Module):
         return feet[self.index, 0] - feet[1 - self.index, 0] > AHEAD * self.walker.l
 
 
-def foot_contacts(walker: Walker) -> list[Unilateral]:
+def foot_contacts(walker: Walker) -> list[Contact]:
     """Contacts of both feet, without slip and without restitution."""
     return [
         point_contact(Foot(walker, i), friction=np.inf, name=f"{name} foot", when=IsAhead(walker, i))

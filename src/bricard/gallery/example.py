@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bricard.simulate import Trajectory, simulate
+from bricard.simulation import Trajectory, simulate
 from bricard.system import System
 
 

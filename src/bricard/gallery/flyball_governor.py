@@ -7,7 +7,7 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, box, compound, point_mass, rod
-from bricard.simulate import SSPRK104
+from bricard.simulation import SSPRK104
 
 
 def flyball_governor(coordinates: Coordinates = "relative") -> Example:

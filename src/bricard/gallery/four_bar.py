@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from bricard.contact import joint_limits
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.gallery.ranges import Fraction
 from bricard.mechanism import Mechanism, rod
-from bricard.simulate import joint_limits
 
 
 def four_bar_mechanism(

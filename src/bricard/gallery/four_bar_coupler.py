@@ -13,7 +13,7 @@ from bricard.gallery.example import Example
 from bricard.gallery.four_bar import four_bar_mechanism
 from bricard.gallery.moving import mechanism_example
 from bricard.gallery.ranges import Positive
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
 from bricard.system import System, Vector
 
 CENTRE = (0.1, 0.105)

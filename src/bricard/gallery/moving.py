@@ -8,14 +8,14 @@ from typing import Any, Literal
 import jax.numpy as jnp
 import numpy as np
 
-from bricard.equations.proximal import Proximal
+from bricard.equations.routes.proximal import Proximal
 from bricard.gallery.example import Example
 from bricard.mechanism import Mechanism
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
 
 Coordinates = Literal["relative", "absolute", "natural"]
 
-ALWAYS_REDUNDANT = {"method": Proximal(mu=1e-7)}
+ALWAYS_REDUNDANT = {"route": Proximal(mu=1e-7)}
 """Settings for loops whose constraint rows are dependent in every position.
 
 The stages of a step lie slightly off the constraints, where the rows are only nearly dependent. The default `mu` does
@@ -54,7 +54,7 @@ def _admissible_velocity(system: MechanismSystem, rates: dict[str, float]) -> np
     """Minimum-norm velocity that satisfies the constraints and has the given rates."""
     selection = np.zeros((len(rates), system.nv))
     selection[np.arange(len(rates)), np.asarray(system.index(list(rates), "velocity_names"))] = 1.0
-    constraint_rows = np.asarray(system.constraint_matrix(system.reference, 0.0))
+    constraint_rows = np.asarray(system.constraint_jacobian(system.reference, 0.0))
     matrix = np.concatenate([selection, constraint_rows])
     target = np.concatenate([list(rates.values()), np.zeros(constraint_rows.shape[0])])
     inverse = np.linalg.pinv(matrix)

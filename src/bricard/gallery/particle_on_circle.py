@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.gallery.drawings import circle
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import Positive
-from bricard.gallery.shapes import circle
 from bricard.system import System
 
 

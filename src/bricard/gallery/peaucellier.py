@@ -14,7 +14,7 @@ def peaucellier(coordinates: Coordinates = "relative") -> Example:
 
     B moves on a circle through O, so its inverse D moves on the vertical line `x = (0.5² − 0.2²) / 0.4`.
     """
-    m = Mechanism(planar=True, name="Peaucellier")
+    m = Mechanism(gravity=(0, 0), planar=True, name="Peaucellier")
     long, side, crank, angle = 0.5, 0.2, 0.2, -0.6
     o, q = np.zeros(2), np.array([crank, 0.0])
     b = q + crank * np.array([np.cos(angle), np.sin(angle)])

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bricard.contact import point_contact
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import NonNegative, Positive
-from bricard.simulate import point_contact
 from bricard.system import System
 
 

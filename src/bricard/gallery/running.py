@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bricard.contact import impact, point_contact
+from bricard.execution.compile import xla_jit
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import NonNegative
-from bricard.simulate import impact, point_contact
 from bricard.system import System
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def lost_fraction(
     return _lost_fraction(runner, s, jnp.stack(angles), jnp.asarray(velocity, dtype=float))
 
 
-@eqx.filter_jit
+@xla_jit
 def _lost_fraction(runner: Runner, s, angles, velocity) -> Float[Array, ""]:
     shank, thigh, foot = angles
     q = jnp.concatenate([jnp.zeros(2), jnp.stack([foot, shank, thigh])])
@@ -141,7 +142,7 @@ def maps(runner: Runner | None = None, points: int = 25) -> dict[str, Float[Arra
     }
 
 
-@eqx.filter_jit
+@xla_jit
 def _lost_fractions(runner: Runner, s, shank, thigh, velocity) -> Float[Array, " n"]:
     angles = jnp.stack([shank, thigh, jnp.zeros_like(shank)], axis=1)
     return jax.lax.map(lambda x: _lost_fraction(runner, x[0], x[1], velocity), (s, angles))

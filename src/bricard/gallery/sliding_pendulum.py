@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bricard.control import Blended, Periodic, Polynomial, Sampled
+from bricard.gallery.drawings import box
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import Count, Delay, NonNegative, Positive
-from bricard.gallery.shapes import box
 from bricard.system import System
 
 _SOURCE = (
@@ -101,7 +101,7 @@ def sliding_pendulum(
 
 
 def sliding_pendulum_blended(
-    kappa: float = 0.6, kp: float = 116.0, kd: float = 24.1, period: Positive = 0.03, delay: Delay = 1
+    kappa: float = 0.6, kp: float = 116.0, kd: float = 24.1, period: Positive = 0.03, delay_samples: Delay = 1
 ) -> Example:
     """The tip moves 0.5 m in 10 s; the controller blends tip and cart position, at 33 Hz with one sample of delay.
 
@@ -109,14 +109,14 @@ def sliding_pendulum_blended(
     from the gains of the source.
     """
     system = SlidingPendulum()
-    law = Sampled(_blended(system, kappa, kp, kd), period, delay)
+    law = Sampled(_blended(system, kappa, kp, kd), period, delay_samples)
     return _rest_to_rest(
         system, law, title="Tip positioning of a pendulum on a cart: blended servo-constraints", section="4.2.1"
     )
 
 
 def sliding_pendulum_periodic(
-    k: Count = 1, l: Count = 5, kp: float = 110.0, kd: float = 30.0, period: Positive = 0.03, delay: Delay = 1
+    k: Count = 1, l: Count = 5, kp: float = 110.0, kd: float = 30.0, period: Positive = 0.03, delay_samples: Delay = 1
 ) -> Example:
     """The same motion, with the tip as output for `k` samples and the cart for `l` samples in turn.
 
@@ -125,7 +125,7 @@ def sliding_pendulum_periodic(
     fastest decay, 0.968 per sample, with `kp=180, kd=24`, but only for small oscillations: in this motion it diverges.
     """
     system = SlidingPendulum()
-    law = Sampled(Periodic(_blended(system, 1.0, kp, kd), k, l), period, delay)
+    law = Sampled(Periodic(_blended(system, 1.0, kp, kd), k, l), period, delay_samples)
     return _rest_to_rest(
         system, law, title="Tip positioning of a pendulum on a cart: periodically switched outputs", section="5.3"
     )

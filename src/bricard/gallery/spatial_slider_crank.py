@@ -7,7 +7,7 @@ import numpy as np
 from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.mechanism import Mechanism, rigid, rod
-from bricard.mechanism.shapes import Shape
+from bricard.mechanism.description.solids import Shape
 
 
 def spatial_slider_crank_mechanism() -> Mechanism:

@@ -10,7 +10,7 @@ from bricard.gallery.example import Example
 from bricard.gallery.moving import Coordinates, mechanism_example
 from bricard.gallery.ranges import Count
 from bricard.mechanism import Mechanism, compound, cylinder, plate, rigid, rod
-from bricard.mechanism.shapes import rotation_about
+from bricard.mechanism.description.solids import rotation_about
 
 SOURCE = (
     "N. D. Perreira and J. Lo, Dynamic system modelling techniques applicable to force-controlled Stewart platform "

@@ -14,7 +14,7 @@ from bricard.control.output import Output
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import Positive
 from bricard.gallery.stewart import CENTRE, PLANAR_CENTRE, planar_stewart, stewart
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
 from bricard.spatial import skew
 from bricard.system import System, Vector
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from bricard.gallery.drawings import box, spring
 from bricard.gallery.example import Example
 from bricard.gallery.ranges import NonNegative, Positive
-from bricard.gallery.shapes import box, spring
 from bricard.system import System
 
 _SOURCE = (

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bricard.errors import ModelError
-from bricard.io.files import LARGEST_NUMBER, read_text
+from bricard.io.text_files import LARGEST_NUMBER, read_text
 from bricard.mechanism import Mechanism
 
 # How the arguments of the `Mechanism` methods are checked and transformed, by name.

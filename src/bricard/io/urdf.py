@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bricard.io.files import LARGEST_NUMBER
 from bricard.io.loops import Loops, add_loops
 from bricard.io.markup import Document, Element
+from bricard.io.text_files import LARGEST_NUMBER
 from bricard.mechanism import Mechanism, rigid
-from bricard.mechanism.shapes import rotation_about
+from bricard.mechanism.description.solids import rotation_about
 
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 DRIVEN = ("revolute", "continuous", "prismatic")

@@ -14,14 +14,19 @@ How it is made, in the order in which to read it:
 A body frame has its origin in the centre of mass and the axes of the world in the reference configuration.
 """
 
-from bricard.mechanism.base import MechanismSystem as MechanismSystem
-from bricard.mechanism.builder import Mechanism as Mechanism
-from bricard.mechanism.shapes import Shape as Shape
-from bricard.mechanism.shapes import box as box
-from bricard.mechanism.shapes import compound as compound
-from bricard.mechanism.shapes import cylinder as cylinder
-from bricard.mechanism.shapes import plate as plate
-from bricard.mechanism.shapes import point_mass as point_mass
-from bricard.mechanism.shapes import rigid as rigid
-from bricard.mechanism.shapes import rod as rod
-from bricard.mechanism.shapes import sphere as sphere
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem as MechanismSystem
+from bricard.mechanism.degrees_of_freedom import Mobility as Mobility
+from bricard.mechanism.degrees_of_freedom import mobility as mobility
+from bricard.mechanism.description.builder import Mechanism as Mechanism
+from bricard.mechanism.description.solids import Shape as Shape
+from bricard.mechanism.description.solids import box as box
+from bricard.mechanism.description.solids import compound as compound
+from bricard.mechanism.description.solids import cylinder as cylinder
+from bricard.mechanism.description.solids import plate as plate
+from bricard.mechanism.description.solids import point_mass as point_mass
+from bricard.mechanism.description.solids import rigid as rigid
+from bricard.mechanism.description.solids import rod as rod
+from bricard.mechanism.description.solids import sphere as sphere
+from bricard.mechanism.joint_reactions import Reaction as Reaction
+from bricard.mechanism.joint_reactions import Reactions as Reactions
+from bricard.mechanism.joint_reactions import reactions as reactions

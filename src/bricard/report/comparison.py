@@ -10,11 +10,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from bricard.equations.proximal import Proximal
+from bricard.equations.routes.proximal import Proximal
 from bricard.errors import BricardError
 from bricard.report.scene import drawings
-from bricard.simulate.run import simulate
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.api import simulate
+from bricard.simulation.trajectory import Trajectory
 from bricard.system import System
 
 REFERENCE_TOLERANCE = 1e-12
@@ -50,7 +50,7 @@ def measure(route: str, coordinates: str, system: System, settings: dict[str, An
             (0, 0)
         )
     # Energy and constraint error do not depend on the route; with the default route they are compiled only once.
-    states = dataclasses.replace(trajectory, method=Proximal())
+    states = dataclasses.replace(trajectory, route=Proximal())
     return Outcome(
         route,
         coordinates,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
 from bricard.report.singular import SingularPositions
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 
 MAX_CURVES = 8
 """In one panel; more cannot be distinguished."""

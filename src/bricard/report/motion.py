@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from bricard.simulate.trajectory import Trajectory
+from bricard.execution.compile import xla_jit
+from bricard.simulation.trajectory import Trajectory
 from bricard.system import System
 
 
@@ -28,6 +28,6 @@ def configurations(trajectory: Trajectory, times: Float[np.ndarray, " n"]) -> Fl
     return start + s**2 * (3 - 2 * s) * q[left + 1] + s**2 * (s - 1) * h * rate[left + 1]
 
 
-@eqx.filter_jit
+@xla_jit
 def _rates(system: System, q: Float[Array, "k nq"], v: Float[Array, "k nv"]) -> Float[Array, "k nq"]:
     return jax.vmap(system.qdot)(q, v)

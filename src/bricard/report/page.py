@@ -19,7 +19,7 @@ from bricard.files import check_writable, named_as, write_text
 from bricard.report.curves import LOG_FLOOR, panels, rounded, scale, thinned
 from bricard.report.scene import scene
 from bricard.report.summary import Summary, summarize
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 
 MAX_SAMPLES, LIGHT_SAMPLES, LIGHT_FRAMES = 2000, 400, 240
 """Samples per curve in a file; samples per curve and frames in a notebook, which stores every page it shows."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bricard.errors import ModelError
-from bricard.mechanism.sensors import PointSensor
+from bricard.mechanism.model.sensors import PointSensor
 from bricard.report.curves import PALETTE
 from bricard.report.scene import LINK, drawings
 from bricard.report.style import INK, MARK, SOFT, STYLE, WIDTH, pyplot
-from bricard.simulate.kinematics import Kinematics
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.driven_motion import Kinematics
+from bricard.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from bricard.errors import ModelError
 from bricard.report.curves import LOG_FLOOR, PALETTE, Panel, panels, scale
 from bricard.report.singular import singular_positions
 from bricard.report.style import BAD, HEIGHT, MARK, STYLE, WIDTH, pyplot
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

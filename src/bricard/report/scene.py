@@ -6,16 +6,16 @@ import base64
 import re
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.errors import ModelError
+from bricard.execution.compile import xla_jit
+from bricard.report.mechanism_drawing import Forces, forces, parts
 from bricard.report.motion import configurations
-from bricard.report.parts import Forces, forces, parts
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector
 
 FRAMES = (600, 1500)
@@ -82,7 +82,7 @@ def _contents(system: System) -> tuple[list[str], int]:
     return names, sum(int(np.prod(x.shape)) for x in shapes.values())
 
 
-@eqx.filter_jit
+@xla_jit
 def _drawings(system: System, q: Float[Array, "f nq"], t: Float[Array, " f"]) -> dict[str, Array]:
     def draw(q: Vector, t: Scalar) -> dict[str, Array]:
         return {

@@ -14,12 +14,13 @@ from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation
 from bricard.errors import AssemblyError, ModelError
-from bricard.mechanism.base import MechanismSystem
+from bricard.execution.compile import xla_jit
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
 from bricard.report.scene import drawings
-from bricard.simulate.assemble import assemble
-from bricard.simulate.run import simulate
-from bricard.simulate.stabilize import Correction
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.api import simulate
+from bricard.simulation.assembly import assemble
+from bricard.simulation.stabilization import Correction
+from bricard.simulation.trajectory import Trajectory
 from bricard.system import Scalar, System, Vector
 
 STATES = 501
@@ -134,12 +135,12 @@ def upright(points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n 3"]:
     return points if points.shape[1] == 3 else np.stack([points[:, 0], 0.0 * points[:, 0], points[:, 1]], axis=1)
 
 
-@eqx.filter_jit
+@xla_jit
 def _admissible(system: System, q: Float[Array, " nq"], kick: Vector, t: Scalar) -> Vector:
     """Projection of a velocity change onto the admissible velocities in the mass metric, as for an impulse."""
     if system.n_constraints == 0:
         return kick
-    mass, jacobian, variation = system.mass_matrix(q, t), system.constraint_matrix(q, t), row_variation(system, q, t)
+    mass, jacobian, variation = system.mass_matrix(q, t), system.constraint_jacobian(q, t), row_variation(system, q, t)
     correction = Correction(mass, jacobian, variation, system.weakest_constraint)
     return kick - correction.normal(kick)
 

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from bricard.equations.rank import RANK_TOLERANCE
-from bricard.equations.scaled import constraints_along, scaled_matrices
+from bricard.equations.scaling import constraints_along, scaled_matrices
 from bricard.report.motion import configurations
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 
 NEAR = 0.01
 """A position is singular if the measure falls below this fraction of its maximum over the run."""

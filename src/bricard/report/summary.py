@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from bricard.equations.mobility import mobility
-from bricard.mechanism.base import MechanismSystem
+from bricard.mechanism.coordinates.mechanism_system import MechanismSystem
+from bricard.mechanism.degrees_of_freedom import mobility
 from bricard.report.singular import SingularPositions, singular_positions
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 from bricard.system import System
 
 
@@ -49,6 +49,8 @@ class Summary:
     """Contacts whose forces are statically indeterminate at some saved time."""
     mobility: str
     """Mobility at the start, in words."""
+    execution: str
+    """Back end, linear algebra and time to compile, in one line."""
     parameters: dict[str, str]
     settings: dict[str, str]
     versions: dict[str, str]
@@ -73,7 +75,7 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
     """Summarise a run. `settings` are added to those stored in the trajectory; `title` defaults to the docstring."""
     system, t = trajectory.system, np.asarray(trajectory.t)
     has_states = len(t) > 0
-    shown: dict[str, Any] = {"method": trajectory.method}
+    shown: dict[str, Any] = {"route": trajectory.route}
     if trajectory.stabilization is not None:
         shown["stabilization"] = trajectory.stabilization
     shown |= trajectory.settings | dict(settings or {})
@@ -85,6 +87,7 @@ def summarize(trajectory: Trajectory, title: str | None = None, settings: Mappin
         failed=trajectory.failure is not None or not bool(trajectory.succeeded),
         span=(float(t[0]), float(t[-1])) if has_states else (np.nan, np.nan),
         states=len(t),
+        execution=str(trajectory.execution) or "unknown",
         steps=_count(trajectory, "num_accepted_steps"),
         rejected=_count(trajectory, "num_rejected_steps"),
         energy_drift=largest.drift if largest else np.nan,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bricard.files import named_as, replacing
-from bricard.simulate.trajectory import Trajectory
+from bricard.simulation.trajectory import Trajectory
 
 
 def write_table(trajectory: Trajectory, path: str | Path) -> Path:

@@ -1,7 +1,7 @@
-"""What moves on its own while the output is held? Internal dynamics, and whether they die away (minimum phase).
+"""Internal dynamics: the motion that remains while an output is held at rest, and whether it is stable (minimum phase).
 
-With `p` outputs held at rest by `p` inputs the rest of the motion follows `W'(M s² + C s + K) Z = 0`: `Z` spans the
-motions that the constraints allow and the outputs do not see, `W` the directions in which no input acts.
+With `p` outputs held at rest by `p` inputs the remaining motion satisfies `Wᵀ(M s² + C s + K) Z = 0`: `Z` spans the
+admissible motions that do not change the outputs, and `W` the directions in which no input acts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
@@ -18,44 +17,45 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from bricard.control.output import BlendedOutput, Output, make_output
-from bricard.equations.linear import as_numbers
+from bricard.equations.linearization import as_numbers
 from bricard.equations.rank import subspaces
 from bricard.errors import ModelError, needs_numbers
+from bricard.execution.compile import xla_jit
 from bricard.stability.loop import Loop, close_loop
-from bricard.stability.spectrum import MARGIN, Complex, Verdict, order, settle
+from bricard.stability.spectrum import MARGIN, Complex, Verdict, merge_defective_pairs, order
 from bricard.system import System, Vector, VectorLike
 
 if TYPE_CHECKING:
     import xarray
 
-FAR = 1e7
-"""Eigenvalues beyond this many times the pace of the system are at infinity: the output responds more slowly there."""
+INFINITE = 1e7
+"""Eigenvalues larger than this many times the natural frequency of the system count as infinite."""
 
 
 @dataclasses.dataclass(frozen=True)
 class InternalDynamics:
-    """The motion left over when an output is held."""
+    """Eigenvalues of the motion that remains when an output is held at rest."""
 
     eigenvalues: Complex
-    """Complex (1/s): the zeros of the loop from inputs to output. None of a flat output."""
+    """Complex (1/s): the zeros from inputs to output. Empty for a flat output."""
     outputs: tuple[str, ...]
     regular: bool
-    """Whether inputs act on the second derivative of every output (relative degree 2); if not, fewer zeros are left."""
+    """Whether inputs affect the second derivative of every output (relative degree 2); if not, it has fewer zeros."""
 
     @property
     def abscissa(self) -> float:
-        """Largest real part (1/s); −∞ if nothing is left over."""
+        """Largest real part (1/s); −∞ if there are no eigenvalues."""
         return float(np.max(self.eigenvalues.real, initial=-np.inf))
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the rest dies away while the output is held."""
+        """Stability of the remaining motion while the output is held."""
         margin = MARGIN * max(1.0, float(np.max(np.abs(self.eigenvalues), initial=0.0)))
         return "stable" if self.abscissa < -margin else "unstable" if self.abscissa > margin else "marginal"
 
     @property
     def minimum_phase(self) -> bool:
-        """Whether it is stable, so that exact tracking of this output leaves nothing growing behind."""
+        """Whether the internal dynamics are stable, so that exact tracking of this output is stable."""
         return self.verdict == "stable"
 
     def __str__(self) -> str:
@@ -74,10 +74,10 @@ def internal_dynamics(
     inputs: str | tuple[str, ...] | None = None,
     t: ArrayLike = 0.0,
 ) -> InternalDynamics:
-    """Eigenvalues of what moves on its own while `inputs` hold `output` at the equilibrium `q` with inputs `u`.
+    """Eigenvalues of the motion that remains while `inputs` hold `output` at the equilibrium `q` with inputs `u`.
 
     `output` is a function of `q`, a sensor's name or names of coordinates, as for `br.control.ServoConstraint`;
-    `inputs` names those in use (all by default), as many as outputs.
+    `inputs` names the inputs in use (all by default); there must be as many as outputs.
     """
     loop = close_loop(system, q, None, u, t)
     return _internal(loop, make_output(system, output, "internal_dynamics"), inputs)
@@ -96,8 +96,8 @@ def blended_dynamics(
 ) -> xarray.Dataset:
     """Internal dynamics over the blending factor of `κ task + (1 − κ) stabilizer`, labelled (extra `xarray`).
 
-    `eigenvalue` (kappa, mode), NaN where fewer are left; `stable` (kappa). The attribute `limits` lists the factors
-    at which the verdict changes.
+    The dataset has `eigenvalue` (kappa, mode), padded with NaN, `abscissa` (kappa) and `stable` (kappa). Its attribute
+    `limits` lists the factors at which the verdict changes.
     """
     import xarray
 
@@ -129,7 +129,7 @@ def blended_dynamics(
 
 
 def _limit(at: Callable[[float], InternalDynamics], low: float, high: float, verdict: str) -> float:
-    """Where the verdict changes between two factors, by bisection."""
+    """The factor between `low` and `high` at which the verdict changes, by bisection."""
     for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if at(middle).verdict == verdict else (low, middle)
@@ -165,12 +165,12 @@ def _internal(loop: Loop, output: Output, inputs: str | tuple[str, ...] | None) 
     pairs: Any = scipy.linalg.eig(f, e, homogeneous_eigvals=True)
     (alpha, beta), vectors = pairs
     pace = max(1.0, float(np.sqrt(np.linalg.norm(stiffness) / np.linalg.norm(inertia))))
-    finite = np.abs(alpha) < FAR * pace * np.abs(beta)
-    values = settle(alpha[finite] / beta[finite], vectors[:, finite], pace**2)
+    finite = np.abs(alpha) < INFINITE * pace * np.abs(beta)
+    values = merge_defective_pairs(alpha[finite] / beta[finite], vectors[:, finite], pace**2)
     return InternalDynamics(values[order(values, sampled=False)], output.names, regular)
 
 
-@eqx.filter_jit
+@xla_jit
 def _jacobian(output: Output, system: System, q: Vector, t: Array) -> Array:
     return output.jacobian(system, q, t)
 
@@ -185,6 +185,6 @@ def _columns(system: System, inputs: str | tuple[str, ...] | None) -> list[int]:
 
 
 def _unit(matrix: np.ndarray, axis: int) -> np.ndarray:
-    """Rows scaled to length one."""
+    """The matrix scaled to unit norm along `axis`."""
     size = np.linalg.norm(matrix, axis=axis, keepdims=True)
     return matrix / np.where(size > 0, size, 1.0)

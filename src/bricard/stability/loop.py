@@ -1,10 +1,9 @@
-"""A system and what drives it, linearised about rest: pieces for every other file here."""
+"""A system and its controller, linearised about an equilibrium; the other modules of `bricard.stability` use it."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -12,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from bricard.equations.dynamics import check_motion_determined
-from bricard.equations.linear import (
+from bricard.equations.linearization import (
     REST_TOLERANCE,
     LinearTerms,
     TangentModel,
@@ -23,25 +22,26 @@ from bricard.equations.linear import (
     reduce_terms,
 )
 from bricard.errors import ModelError
-from bricard.simulate.controller import Controller, Memory, make_controller
-from bricard.simulate.sampling import Sampled
+from bricard.execution.compile import xla_jit
+from bricard.simulation.controller import Controller, Memory, make_controller
+from bricard.simulation.digital import Sampled
 from bricard.system import Scalar, System, Vector, VectorLike
 
 
 class LawTerms(NamedTuple):
-    """A controller to first order: `(u, ṁ) = (u₀, drift) + response @ (θ, δv, δm)`.
+    """A linearised controller: `(u, ṁ) = (u₀, drift) + response @ (θ, δv, δm)`, with its memory `m`.
 
-    Of a digital law the second part is its memory one sample later.
+    For a digital controller the response of `ṁ` is replaced by that of the memory one sample later.
     """
 
     u: Float[Array, " nu"]
     drift: Float[Array, " nm"]
-    """Change of the memory at rest; zero if it is at rest too."""
+    """Rate of the memory (or its change over a sample) at the equilibrium; zero if the memory is at rest."""
     response: Float[Array, "nu+nm 2*nv+nm"]
 
 
 class Loop(NamedTuple):
-    """A closed (or open) loop at rest."""
+    """A closed (or open) loop, linearised at an equilibrium."""
 
     system: System
     controller: Controller
@@ -53,7 +53,7 @@ class Loop(NamedTuple):
     terms: LinearTerms
     model: TangentModel
     response: np.ndarray
-    """Of the law, (nu + nm, 2 nv + nm)."""
+    """Response of the controller, (nu + nm, 2 nv + nm): see `LawTerms`."""
 
     @property
     def n_memory(self) -> int:
@@ -62,33 +62,33 @@ class Loop(NamedTuple):
 
     @property
     def law(self) -> np.ndarray:
-        """Response to the reduced state: (nu + nm, n + nm)."""
+        """Response of the controller to the reduced state and the memory, (nu + nm, n + nm)."""
         return reduced_law(self.response, self.model)
 
 
 def reduced_law(response: np.ndarray, model: TangentModel) -> np.ndarray:
-    """A law's response `(…, nu + nm, 2 nv + nm)` to the reduced state and the memory."""
+    """Convert a response (…, nu + nm, 2 nv + nm) to one to the reduced state and the memory, (…, nu + nm, n + nm)."""
     n_full = model.embed.shape[0]
     return np.concatenate([response[..., :n_full] @ model.embed, response[..., n_full:]], axis=-1)
 
 
-@eqx.filter_jit
+@xla_jit
 def law_terms(
     controller: Controller, system: System, q: Vector, v: Vector, t: Scalar, memory: Memory, period: Scalar | None
 ) -> LawTerms:
-    """A controller's response to small changes of the state and of its memory; with `period`, as a digital one."""
+    """Linearise a controller in the state and its memory; with `period` (s), as a digital controller."""
     flat, unravel = ravel_pytree(memory)
     nv = system.nv
 
-    def answer(x: Vector) -> tuple[Vector, Vector]:
+    def evaluate(x: Vector) -> tuple[Vector, Vector]:
         near = q + system.qdot(q, x[:nv]), v + x[nv : 2 * nv], unravel(flat + x[2 * nv :])
         if period is None:
             return controller(t, *near), ravel_pytree(controller.rate(t, *near))[0]
         u, later = controller.step(t, *near, period)
         return u, ravel_pytree(later)[0]
 
-    u, later = answer(jnp.zeros(2 * nv + flat.shape[0]))
-    response = jnp.concatenate(derivative(answer, 2 * nv + flat.shape[0]))
+    u, later = evaluate(jnp.zeros(2 * nv + flat.shape[0]))
+    response = jnp.concatenate(derivative(evaluate, 2 * nv + flat.shape[0]))
     return LawTerms(u, later if period is None else later - flat, response)
 
 
@@ -101,9 +101,10 @@ def close_loop(
     controller: Any = None,
     period: Any = None,
 ) -> Loop:
-    """The loop linearised about `(q, v)`; refuses what is not at rest. Without a controller `u` is held.
+    """The loop linearised about `(q, v)`. Without a controller the inputs are constant, `u`.
 
-    With `period` the controller's memory takes digital steps.
+    With `period` (s) the memory of the controller takes digital steps. Raises `ModelError` if the state or the memory
+    is not at rest.
     """
     q = system.normalize(system.vector(q, "q"))
     v = jnp.zeros(system.nv) if v is None else _velocity(system, v)
@@ -141,17 +142,17 @@ def _velocity(system: System, v: Any) -> Vector:
 def _at_rest(
     system: System, controller: Controller, q: Vector, v: Vector, t: Array, period: Array | None
 ) -> tuple[Memory, LawTerms, LinearTerms]:
-    """The memory with which the controller holds the state, by Newton's method from that of its start.
+    """The memory for which the loop is at rest, by Newton's method from the initial memory, and the linear terms.
 
-    An integrator that carries a weight starts empty, but at rest it does not.
+    For example, the integral of a PID controller that holds a weight starts at zero, but is not zero at rest.
     """
     memory = controller.start(t, q, v)
     law = law_terms(controller, system, q, v, t, memory, period)
     terms = linear_terms(system, q, v, law.u, t)
     count = law.drift.shape[0]
     for _ in range(10):
-        left = np.concatenate([law.drift, terms.acceleration])
-        if count == 0 or not np.all(np.isfinite(left)) or np.max(np.abs(left)) < 1e-12:
+        residual = np.concatenate([law.drift, terms.acceleration])
+        if count == 0 or not np.all(np.isfinite(residual)) or np.max(np.abs(residual)) < 1e-12:
             break
         model = reduce_terms(system, terms)
         nu = law.u.shape[0]
@@ -159,19 +160,19 @@ def _at_rest(
         change = by_memory[nu:] - (0.0 if period is None else np.eye(count))
         slope = np.vstack([change, (model.embed @ model.b)[system.nv :] @ by_memory[:nu]])
         flat, unravel = ravel_pytree(memory)
-        memory = unravel(flat - jnp.asarray(np.linalg.lstsq(slope, left, rcond=1e-10)[0]))
+        memory = unravel(flat - jnp.asarray(np.linalg.lstsq(slope, residual, rcond=1e-10)[0]))
         law = law_terms(controller, system, q, v, t, memory, period)
         terms = linear_terms(system, q, v, law.u, t)
     return memory, law, terms
 
 
 def closed_matrix(loop: Loop) -> np.ndarray:
-    """`ẋ = 𝔸 x` on the tangent space, `x` the reduced state and then the controller's memory."""
+    """Matrix of the closed loop on the tangent space; the state is the reduced state, then the controller's memory."""
     return closed_matrices(loop.model.a, loop.model.b, loop.law)
 
 
 def closed_matrices(a: np.ndarray, b: np.ndarray, law: np.ndarray) -> np.ndarray:
-    """`[[a + b Kx, b Km], [Fx, Fm]]` for laws `[[Kx, Km], [Fx, Fm]]`, for a single one or a batch of them."""
+    """Closed-loop matrix `[[a + b Kx, b Km], [Fx, Fm]]` for a law `[[Kx, Km], [Fx, Fm]]` or a batch of laws."""
     n, nu = b.shape[-2:]
     closed = np.concatenate([b @ law[..., :nu, :], law[..., nu:, :]], axis=-2)
     closed[..., :n, :n] += a

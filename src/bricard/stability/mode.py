@@ -1,4 +1,4 @@
-"""The motion that belongs to an eigenvalue, to look at."""
+"""Mode shapes: the motion that belongs to an eigenvalue, and its animation."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from bricard.equations.problem import row_variation
-from bricard.equations.proximal import Proximal
-from bricard.simulate.controller import ConstantInput
-from bricard.simulate.stabilize import Project
-from bricard.simulate.trajectory import Trajectory
+from bricard.equations.routes.proximal import Proximal
+from bricard.execution.compile import xla_jit
+from bricard.simulation.controller import ConstantInput
+from bricard.simulation.stabilization import Project
+from bricard.simulation.trajectory import Trajectory
 from bricard.system import System
 
 if TYPE_CHECKING:
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """A mode of motion about rest, `θ(t) = Re(shape e^{st})`, its largest entry scaled to 1."""
+    """A mode about an equilibrium, `θ(t) = Re(shape e^{st})`."""
 
     loop: Loop = dataclasses.field(repr=False)
     value: complex
-    """`s` (1/s)."""
+    """Eigenvalue `s` (1/s)."""
     shape: np.ndarray
-    """(nv,) complex: amplitude and phase of each direction."""
+    """(nv,) complex: amplitude and phase of each entry of `θ`."""
     velocity: np.ndarray
-    """(nv,) complex."""
+    """(nv,) complex: amplitude and phase of each velocity."""
 
     @property
     def period(self) -> float:
-        """Of its swing (s); infinite if it only creeps."""
+        """Period of the oscillation (s); infinite if the eigenvalue is real."""
         return 2 * np.pi / abs(self.value.imag) if self.value.imag != 0 else np.inf
 
     def deviation(self, phases: np.ndarray) -> np.ndarray:
-        """`θ` (k, nv) at phases (rad) of a swing with constant amplitude, the largest entry being 1."""
+        """`θ` (k, nv) at `phases` (rad) of an oscillation of constant amplitude; the largest entry has amplitude 1."""
         largest = self.shape[np.argmax(np.abs(self.shape))]
         shape = self.shape / largest if abs(largest) > 0 else self.shape
         return np.real(shape[None, :] * np.exp(1j * np.asarray(phases))[:, None])
 
     def trajectory(self, amplitude: float = 0.1, swings: int = 2, frames: int = 121) -> Trajectory:
-        """The equilibrium swinging in this mode alone, drawn with constant `amplitude` and put onto the constraints.
+        """An oscillation in this mode with constant `amplitude` (m, rad), projected onto the constraints.
 
-        A mode that creeps is shown swinging too, once a second.
+        `swings` periods are sampled at `frames` times. A mode with a real eigenvalue is shown with a period of 1 s.
         """
         system = self.loop.system
         period = self.period if np.isfinite(self.period) else 1.0
@@ -60,7 +60,7 @@ class Mode:
         q, v = _on_constraints(system, self.loop.q, self.loop.t, theta, speed)
         return Trajectory(
             system=system,
-            method=Proximal(),
+            route=Proximal(),
             stabilization=None,
             controller=ConstantInput(self.loop.u),
             t=jnp.asarray(phases / (2 * np.pi) * period),
@@ -78,7 +78,7 @@ class Mode:
         return self.trajectory(amplitude).report(path)
 
 
-@eqx.filter_jit
+@xla_jit
 def _on_constraints(
     system: System, q: Float[Array, " nq"], t: Float[Array, ""], theta: Float[Array, "k nv"], v: Float[Array, "k nv"]
 ) -> tuple[Float[Array, "k nq"], Float[Array, "k nv"]]:

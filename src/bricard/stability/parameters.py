@@ -1,4 +1,4 @@
-"""Parameters by name: fields of a controller (`kp`, `kappa`, `period`) or of the system (`m`, `l`)."""
+"""Find and set parameters by name: fields of a controller (`kp`, `kappa`, `period`) or of the system (`m`, `l`)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ import numpy as np
 from jaxtyping import Array
 
 from bricard.errors import ModelError
-from bricard.simulate.controller import Controller
+from bricard.simulation.controller import Controller
 from bricard.system import System
 
 Path = tuple[Any, ...]
-"""Attribute names and positions from the top of a tree to a leaf."""
+"""Attribute names and indices from the root of a pytree to a leaf."""
 
 
 class Target(NamedTuple):
-    """Where a parameter sits."""
+    """Location of a parameter in the controller or in the system."""
 
     name: str
     of_system: bool
     paths: tuple[Path, ...]
 
 
-def find(system: System, loop: Controller, names: Sequence[str]) -> tuple[Target, ...]:
-    """Where each name is; the outermost fields of that name. Raises with all names that there are."""
+def find_parameters(system: System, loop: Controller, names: Sequence[str]) -> tuple[Target, ...]:
+    """The location of each name: the outermost fields of that name, in the controller first.
+
+    Raises `ModelError`, which lists all known names, if a name is unknown or ambiguous.
+    """
     own, model = dict(_numbers(loop)), dict(_numbers(system))
     targets, problems = [], []
     for name in names:
@@ -56,12 +59,12 @@ def find(system: System, loop: Controller, names: Sequence[str]) -> tuple[Target
     return tuple(targets)
 
 
-def replaced(
+def set_parameters(
     system: System, loop: Controller, targets: Sequence[Target], values: Sequence[Array]
 ) -> tuple[System, Controller]:
-    """System and loop with the parameters set; a vector of gains gets the same number everywhere.
+    """Copies of the system and the loop with new parameter values; a vector of gains gets equal entries.
 
-    A changed system is also the controller's model, if it has one of that type.
+    A changed system also replaces models of its type inside the controller.
     """
     for target, value in zip(targets, values, strict=True):
         if target.of_system:
@@ -101,7 +104,7 @@ def _children(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _numbers(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Floating-point leaves with a name, models inside controllers left out."""
+    """Named floating-point leaves with their paths, except those of models inside controllers."""
     for step, child in _children(node):
         if isinstance(child, (float, jax.Array, np.ndarray)) and np.issubdtype(np.asarray(child).dtype, np.floating):
             if isinstance(step, str):

@@ -1,6 +1,7 @@
-"""Eigenvalues from the equations as they stand: the finite ones of `s E x = F x` with the multipliers in `x`.
+"""Eigenvalues of the linearised equations with multipliers: the finite eigenvalues of the pencil `s E x = F x`.
 
-Its index is 3; rows of dependent constraints would make it singular, so they are combined into independent ones first.
+The pencil has index 3. Dependent constraints would make it singular, so their rows are first combined into independent
+ones.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from bricard.equations.linear import as_numbers
+from bricard.equations.linearization import as_numbers
 from bricard.equations.rank import subspaces
 from bricard.errors import BricardError
 from bricard.stability.loop import Loop
@@ -29,13 +30,13 @@ def descriptor(loop: Loop, closed: bool = True) -> Descriptor:
     terms = as_numbers(loop.terms)
     nv, nm, count = loop.system.nv, loop.n_memory if closed else 0, loop.system.n_holonomic
     scaled = terms.matrix * terms.columns / terms.rows[:, None]
-    # Independent holonomic rows; then of the others what does not follow from them.
+    # Independent holonomic rows, then those nonholonomic rows that do not follow from them.
     first = subspaces(scaled[:count]).rows
     known = np.linalg.pinv(first.T @ scaled[:count]) @ (first.T @ scaled[:count])
     second = subspaces(scaled[count:] @ (np.eye(nv) - known)).rows
     holonomic = first.T @ (terms.matrix / terms.rows[:, None])[:count]
     others = second.T @ (terms.matrix / terms.rows[:, None])[count:]
-    turned = second.T @ (terms.drift / terms.rows[:, None])[count:]
+    drift = second.T @ (terms.drift / terms.rows[:, None])[count:]
     rows = np.vstack([holonomic, others])
     r, n = rows.shape[0], 2 * nv + nm
     e, f = np.zeros((n + r, n + r)), np.zeros((n + r, n + r))
@@ -45,7 +46,7 @@ def descriptor(loop: Loop, closed: bool = True) -> Descriptor:
     f[nv : 2 * nv, :nv], f[nv : 2 * nv, nv : 2 * nv] = -terms.stiffness, -terms.damping
     f[nv : 2 * nv, n:] = rows.T
     f[n : n + len(holonomic), :nv] = holonomic
-    f[n + len(holonomic) :, :nv], f[n + len(holonomic) :, nv : 2 * nv] = turned, others
+    f[n + len(holonomic) :, :nv], f[n + len(holonomic) :, nv : 2 * nv] = drift, others
     g[nv : 2 * nv] = terms.inputs
     if closed:
         nu = terms.inputs.shape[1]
@@ -55,12 +56,12 @@ def descriptor(loop: Loop, closed: bool = True) -> Descriptor:
 
 
 def finite_eigenvalues(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
-    """The finite eigenvalues of the pencil and their vectors `(θ, δv, memory)` in columns."""
+    """The finite eigenvalues of the pencil, and their eigenvectors `(θ, δv, memory)` in columns."""
     terms = as_numbers(loop.terms)
     nv, nm = loop.system.nv, loop.n_memory
     e, f, _ = descriptor(loop)
     r = e.shape[0] - 2 * nv - nm
-    # Good units: velocities by their inertia, multipliers to match, time by the size of the stiffness.
+    # Scale velocities by their inertia, multipliers to match, and time by the size of the stiffness.
     columns = terms.columns
     stiff = np.max(np.abs(columns[:, None] * terms.stiffness * columns[None, :]), initial=0.0)
     pace = max(1.0, float(np.sqrt(stiff)))
@@ -78,7 +79,7 @@ def finite_eigenvalues(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
         not np.all(np.isfinite(size[finite])) or np.min(size[infinite], initial=np.inf) < 3 * np.max(size[finite])
     ):
         raise BricardError(
-            "finite and infinite eigenvalues of the pencil cannot be told apart: its units are too different. "
-            "Use method='tangent'"
+            "the finite eigenvalues of the pencil cannot be separated from the infinite ones, because its entries "
+            "differ too much in size. Use method='tangent'"
         )
     return alpha[finite] / beta[finite] * pace, (right[:, None] * vectors)[: 2 * nv + nm, finite]

@@ -1,7 +1,7 @@
-"""How large may my gains be at 100 Hz with one sample of delay? The map from sample to sample, and its eigenvalues.
+"""Stability of digital control: the map from sample to sample, its eigenvalues, and margins of delay and period.
 
-Between samples the input is held: `x(t + T) = a_d x + b_d u`, exact by a matrix exponential. The map's state is
-`(x, memory of the law, inputs on their way)`: a delay of `n` samples adds `n` inputs, not `n` copies of the state.
+Between samples the input is held: `x(t + T) = a_d x + b_d u`, exact by a matrix exponential. The state of the map
+is `(x, memory of the law, delayed inputs)`: a delay of `n` samples adds `n` inputs, not `n` copies of the state.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import scipy.optimize
 from jax.typing import ArrayLike
 
 from bricard.errors import ModelError, needs_numbers
-from bricard.simulate.controller import ConstantInput, Controller
-from bricard.simulate.sampling import Sampled
-from bricard.stability.eigenvalues import make_spectrum, spurious_count
+from bricard.simulation.controller import ConstantInput, Controller
+from bricard.simulation.digital import Sampled
+from bricard.stability.eigenvalue_routes import make_spectrum, spurious_count
 from bricard.stability.loop import Loop, close_loop, law_terms, reduced_law
-from bricard.stability.sensitivity import far_parameters, full_matrices, sort_out
+from bricard.stability.sensitivity import choose_parameters, full_matrices, separate_spurious
 from bricard.stability.spectrum import Spectrum
 from bricard.system import System, VectorLike
 
 LONGEST = 1000
-"""How many times its own period, and how many samples of delay, a margin is searched for."""
+"""Margins are searched up to this many times the period of the loop, or this many samples of delay."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SampledMap:
-    """`z⁺ = matrix @ z` over one sample, or over one period of a periodic controller."""
+    """The linear map `z⁺ = matrix @ z` over one sample, or over one period of a periodic controller."""
 
     matrix: np.ndarray
-    """(n, n); `z` is the reduced state, the law's memory, then the inputs on their way, oldest first."""
+    """(n, n); `z` is the reduced state, the memory of the law, then the delayed inputs, oldest first."""
     spectrum: Spectrum = dataclasses.field(repr=False)
     period: float
-    """Of the sampling (s)."""
+    """Sampling period (s)."""
     samples: int
-    """How many samples the map covers."""
-    delay: int
+    """Number of samples that the map covers."""
+    delay_samples: int
 
     @property
     def physical(self) -> np.ndarray:
@@ -50,7 +50,7 @@ class SampledMap:
 
     @property
     def spurious(self) -> np.ndarray:
-        """Eigenvalues off the constraints (of method "sensitivity")."""
+        """Eigenvalues of deviations off the constraints (only for the method "sensitivity")."""
         return self.spectrum.spurious
 
     @property
@@ -60,23 +60,23 @@ class SampledMap:
 
     @property
     def decay_index(self) -> float:
-        """`ρ^(1/samples)`: growth per sample, by which controllers of different periods compare."""
+        """Growth factor per sample, `ρ^(1/samples)`, to compare controllers with different numbers of samples."""
         return self.radius ** (1.0 / self.samples)
 
     @property
     def decay_rate(self) -> float:
-        """`log ρ` per second: negative if deviations die away."""
+        """Growth rate `log ρ` per second (1/s); negative if deviations decay."""
         return float(np.log(max(self.decay_index, np.finfo(float).tiny)) / self.period)
 
     @property
     def stable(self) -> bool:
-        """Whether small deviations die away."""
+        """Whether all small deviations decay."""
         return self.spectrum.stable
 
     def __str__(self) -> str:
         what = "" if self.samples == 1 else f", decay index {self.decay_index:.6g} over {self.samples} samples"
         return (
-            f"sampled every {self.period:g} s, {self.delay} samples late: {self.spectrum.verdict}, "
+            f"sampled every {self.period:g} s, {self.delay_samples} samples late: {self.spectrum.verdict}, "
             f"spectral radius {self.radius:.6g}{what}, {self.decay_rate:+.4g} 1/s"
         )
 
@@ -95,19 +95,19 @@ def sampled_map(
 ) -> SampledMap:
     """The map from sample to sample of a digital loop about the equilibrium `q`, exact for its zero-order hold.
 
-    `loop` is `Sampled(controller, period, delay)`; of a controller with `phases` (one law for each sample of its
+    `loop` is `Sampled(controller, period, delay_samples)`; for a controller with `phases` (one law per sample of its
     period) the map is the product over a period. `method="sensitivity"` keeps all coordinates, with `a₁Φ̇ + a₂Φ` in the
-    constraints, and finds what answers to `a₁, a₂`; "tangent" leaves it out from the start.
+    constraints, and identifies the spurious eigenvalues by their dependence on `a1` and `a2`; "tangent" has none.
     """
     check_sampled(loop)
     if method not in ("tangent", "sensitivity"):
         raise ModelError("sampled_map", [f"method: tangent or sensitivity, not {method!r}"])
-    period, delay, laws = float(loop.period), loop.delay, phases(loop)
+    period, delay, laws = float(loop.period), loop.delay_samples, phases(loop)
     closed = close_phases(system, q, v, t, laws, loop.period)
     base = closed[0]
     if method == "tangent":
         model = base.model
-        ad, bd = hold(model.a, model.b, period)
+        ad, bd = zero_order_hold(model.a, model.b, period)
         steps = [step_matrices(ad, bd, c.law, delay) for c in closed]
         matrix = product(steps)
         values, right = np.linalg.eig(matrix)
@@ -122,20 +122,20 @@ def sampled_map(
 
 
 def check_sampled(loop: Any) -> None:
-    """Refuse what is not a digital loop."""
+    """Raise `ModelError` if `loop` is not `Sampled`."""
     if not isinstance(loop, Sampled):
-        raise ModelError("sampled_map", [f"the loop must be Sampled(controller, period, delay), not {loop!r}"])
+        raise ModelError("sampled_map", [f"the loop must be Sampled(controller, period, delay_samples), not {loop!r}"])
 
 
 def phases(loop: Sampled) -> tuple[Controller, ...]:
-    """The law of each sample of a period; just one unless the controller is periodic."""
+    """The laws of the samples of a period; a single one unless the controller is periodic."""
     return tuple(getattr(loop.controller, "phases", None) or (loop.controller,))
 
 
 def close_phases(
     system: System, q: VectorLike, v: Any, t: ArrayLike, laws: Sequence[Controller], period: Any
 ) -> list[Loop]:
-    """Each law's loop about the same rest, with the memory of the first."""
+    """The loops of all laws about the same equilibrium, with the memory of the first law."""
     first = close_loop(system, q, v, None, t, laws[0], period)
     closed = [first]
     for law in laws[1:]:
@@ -150,8 +150,8 @@ def close_phases(
     return closed
 
 
-def hold(a: np.ndarray, b: np.ndarray, period: float) -> tuple[np.ndarray, np.ndarray]:
-    """`(a_d, b_d)` of a zero-order hold."""
+def zero_order_hold(a: np.ndarray, b: np.ndarray, period: float) -> tuple[np.ndarray, np.ndarray]:
+    """Discretise `ẋ = a x + b u` with a zero-order hold; returns `(a_d, b_d)`."""
     n, nu = b.shape
     block = np.zeros((n + nu, n + nu))
     block[:n, :n], block[:n, n:] = a, b
@@ -160,7 +160,7 @@ def hold(a: np.ndarray, b: np.ndarray, period: float) -> tuple[np.ndarray, np.nd
 
 
 def step_matrices(ad: np.ndarray, bd: np.ndarray, law: np.ndarray, delay: int) -> np.ndarray:
-    """The map over one sample for a law `(…, nu + nm, n + nm)`; batches of any of the three broadcast."""
+    """The map over one sample for a law (…, nu + nm, n + nm) and a delay in samples; batch axes are broadcast."""
     n, nu = bd.shape[-2:]
     nm = law.shape[-1] - n
     size = n + nm + delay * nu
@@ -180,16 +180,16 @@ def step_matrices(ad: np.ndarray, bd: np.ndarray, law: np.ndarray, delay: int) -
 
 
 def product(steps: Sequence[np.ndarray]) -> np.ndarray:
-    """The map over all steps, the first of which is taken first."""
+    """The map over all steps, in the order in which they are taken."""
     return functools.reduce(lambda total, step: step @ total, steps)
 
 
 @needs_numbers
 def delay_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0) -> int:
-    """How many samples of delay the loop bears: the largest number up to which it is stable, −1 if it is at none."""
+    """Largest stable delay in samples; −1 if the loop is unstable without delay. The delay of `loop` is ignored."""
     check_sampled(loop)
     closed, period = close_phases(system, q, None, t, phases(loop), loop.period), float(loop.period)
-    ad, bd = hold(closed[0].model.a, closed[0].model.b, period)
+    ad, bd = zero_order_hold(closed[0].model.a, closed[0].model.b, period)
     for delay in range(LONGEST):
         values = np.linalg.eigvals(product([step_matrices(ad, bd, c.law, delay) for c in closed]))
         if np.max(np.abs(values), initial=0.0) >= 1.0:
@@ -199,10 +199,10 @@ def delay_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0
 
 @needs_numbers
 def period_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.0) -> float:
-    """The longest sampling period (s) up to which the loop stays stable, from its own period on, with its delay.
+    """Largest sampling period (s) up to which the loop stays stable, starting from its own period, with its delay.
 
-    Infinite if there is no limit within `LONGEST` of its periods. Periods are tried in steps of 5 per cent: a shorter
-    gap of instability could be stepped over.
+    Infinite if there is no limit within `LONGEST` times its own period. Periods are tried in steps of 5 per cent, so
+    that a narrower interval of instability can be missed.
     """
     check_sampled(loop)
     laws, own = phases(loop), float(loop.period)
@@ -210,11 +210,11 @@ def period_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.
     base = closed[0]
 
     def excess(period: float) -> float:
-        ad, bd = hold(base.model.a, base.model.b, period)
+        ad, bd = zero_order_hold(base.model.a, base.model.b, period)
         responses = (
             law_terms(law, system, base.q, base.v, base.t, base.memory, jnp.asarray(period)).response for law in laws
         )
-        steps = [step_matrices(ad, bd, reduced_law(np.asarray(r), base.model), loop.delay) for r in responses]
+        steps = [step_matrices(ad, bd, reduced_law(np.asarray(r), base.model), loop.delay_samples) for r in responses]
         return float(np.max(np.abs(np.linalg.eigvals(product(steps))), initial=0.0)) - 1.0
 
     now = excess(own)
@@ -232,12 +232,12 @@ def period_margin(system: System, q: VectorLike, loop: Any, *, t: ArrayLike = 0.
 def _in_all_coordinates(
     closed: list[Loop], period: float, delay: int, a1: float | None, a2: float | None
 ) -> tuple[np.ndarray, Spectrum]:
-    """The map with its spurious eigenvalues, and derivatives of all with respect to `a₁`, `a₂`."""
+    """The map and its spectrum in all coordinates, with the derivatives of all eigenvalues by `a₁` and `a₂`."""
     base = closed[0]
     free = base._replace(controller=ConstantInput(base.u), memory=jnp.zeros(0))
     full, count = full_matrices(free), spurious_count(base)
     if a1 is None or a2 is None:
-        a1, a2 = far_parameters(full, count)
+        a1, a2 = choose_parameters(full, count)
     a, b = full.a + a1 * full.g1 + a2 * full.g2, base.model.embed @ base.model.b
     n, nu = b.shape
     block = np.zeros((n + nu, n + nu))
@@ -254,14 +254,14 @@ def _in_all_coordinates(
     left = np.linalg.pinv(right)
     roots = np.exp(np.roots([1.0, a1, a2]) * period * len(closed))
     nonholonomic = np.exp(-a1 * period * len(closed))
-    # Sensitivities in units of what a spurious eigenvalue e^{sT} has.
+    # Sensitivities, normalised by those of a spurious eigenvalue e^{sT}.
     by_a1, by_a2 = (np.einsum("ij,jk,ki->i", left, g, right) for g in by)
     span = period * len(closed)
     rate = np.log(np.where(np.abs(values) > 1e-300, values, 1e-300).astype(complex)) / span
     slope = np.abs(2 * rate + a1) / (span * np.maximum(np.abs(values), 1e-300))
     measure = slope * (np.abs(by_a1) / np.maximum(np.abs(rate), 1e-12) + np.abs(by_a2))
     measure = np.where(np.abs(values) < 0.1 * min(np.min(np.abs(roots)), nonholonomic), 0.0, measure)
-    physical, spurious = sort_out(measure, count, a1, a2)
+    physical, spurious = separate_spurious(measure, count, a1, a2)
     sensitivity = np.stack([by_a1, by_a2], axis=1)[np.concatenate([physical, spurious])]
     spectrum = make_spectrum(
         base,
@@ -277,14 +277,14 @@ def _in_all_coordinates(
 
 
 def _plant_slope(slope: np.ndarray, n: int, loop: Loop, delay: int) -> np.ndarray:
-    """Change of one step's matrix when that of the plant between samples changes."""
+    """Derivative of the matrix of one step, from that of the discretised plant."""
     changed = step_matrices(slope[:n, :n], slope[:n, n:], loop.response, delay)
     changed[n:] = 0.0
     return changed
 
 
 def _product_slope(steps: list[np.ndarray], slopes: list[np.ndarray]) -> np.ndarray:
-    """Derivative of the product of steps."""
+    """Derivative of the product of the steps, from those of the steps."""
     return sum(
         (product([*steps[:i], slope, *steps[i + 1 :]]) for i, slope in enumerate(slopes)), np.zeros_like(steps[0])
     )

@@ -1,4 +1,4 @@
-"""Eigenvalues with what they mean: frequencies, damping, mode shapes, and whether the motion dies away."""
+"""The spectrum of a linearised loop: eigenvalues, frequencies, damping ratios, mode shapes and the verdict."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricard.errors import ModelError
+from bricard.extensions import extension
 from bricard.files import save_figure
 from bricard.stability.mode import Mode
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from bricard.stability.loop import Loop
 
 MARGIN = 1e-7
-"""Real parts (relative to the largest eigenvalue) and radii this near to the limit count as "marginal"."""
+"""Real parts (relative to the largest eigenvalue) and radii this close to the limit count as "marginal"."""
 
 Complex = NDArray[np.complex128]
 Verdict = Literal["stable", "unstable", "marginal"]
@@ -27,31 +28,31 @@ Verdict = Literal["stable", "unstable", "marginal"]
 
 @dataclasses.dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues of the linearised loop. `print` it for a table."""
+    """Eigenvalues of the linearised loop; `print` shows a table."""
 
     physical: Complex
-    """Eigenvalues of motions that exist (complex; 1/s, or per sample of a sampled loop), slowest to die away first."""
+    """Eigenvalues of admissible motions (complex; 1/s, or per sample of a sampled loop), slowest decay first."""
     spurious: Complex
-    """Eigenvalues that only the description brings in: how deviations off the constraints behave."""
+    """Eigenvalues of deviations off the constraints, which depend on the formulation and belong to no motion."""
     method: str
     vectors: np.ndarray = dataclasses.field(repr=False)
-    """(2 nv + rest, ·): of each physical eigenvalue `(θ, δv)` and the state of the controller, in columns."""
+    """(2 nv + …, ·): eigenvectors of the physical eigenvalues in columns: `(θ, δv)`, then the controller's memory."""
     participation: np.ndarray = dataclasses.field(repr=False)
-    """(2 nv, ·): how much each coordinate and velocity takes part in each mode; columns add up to 1 at most."""
+    """(2 nv, ·): participation factors of coordinates and velocities in each mode; columns add up to at most 1."""
     loop: Loop = dataclasses.field(repr=False)
     period: float | None = None
-    """Of a sampled loop (s)."""
+    """Time (s) that the map of a sampled loop covers; None for a continuous loop."""
     sensitivity: np.ndarray | None = dataclasses.field(default=None, repr=False)
-    """(·, 2): of method "sensitivity", the exact derivatives of `[physical, spurious]` by `a₁` and `a₂`."""
+    """(·, 2): exact derivatives of `[physical, spurious]` by `a₁` and `a₂` (only for the method "sensitivity")."""
 
     @property
     def sampled(self) -> bool:
-        """Whether it belongs to a map from sample to sample."""
+        """Whether these are eigenvalues of a map from sample to sample."""
         return self.period is not None
 
     @property
     def radius(self) -> float:
-        """Spectral radius: the largest factor by which a deviation grows from sample to sample."""
+        """Spectral radius: the largest magnitude of the physical eigenvalues of a sampled loop."""
         self._require(sampled=True)
         return float(np.max(np.abs(self.physical), initial=0.0))
 
@@ -62,11 +63,11 @@ class Spectrum:
 
     @property
     def rates(self) -> Complex:
-        """The eigenvalues in 1/s; of a sampled loop `log(z)/period`, with frequencies up to half the sampling rate."""
+        """Eigenvalues in 1/s; for a sampled loop `log(z)/period`, with frequencies up to half the sampling rate."""
         if self.period is None:
             return self.physical
-        inside = np.maximum(np.abs(self.physical), np.finfo(float).tiny)
-        return ((np.log(inside) + 1j * np.angle(self.physical)) / self.period).astype(complex)
+        magnitude = np.maximum(np.abs(self.physical), np.finfo(float).tiny)
+        return ((np.log(magnitude) + 1j * np.angle(self.physical)) / self.period).astype(complex)
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -75,13 +76,13 @@ class Spectrum:
 
     @property
     def damping_ratios(self) -> np.ndarray:
-        """`−Re s/|s|`: 1 and more creeps, 0 swings on for ever, negative grows; of `s = 0` it is 0."""
+        """Damping ratios `−Re s/|s|`: 1 without oscillation, 0 undamped, negative if growing; 0 for `s = 0`."""
         size = self.frequencies
         return np.where(size > 0, -self.rates.real / np.where(size > 0, size, 1.0), 0.0)
 
     @property
     def verdict(self) -> Verdict:
-        """Whether small deviations die away; "marginal" if the linear equations cannot tell (swings on, or drifts)."""
+        """Stability of the equilibrium; "marginal" if the linearised equations do not decide (undamped or drifting)."""
         if self.period is not None:
             excess, margin = self.radius - 1.0, MARGIN
         else:
@@ -90,7 +91,7 @@ class Spectrum:
 
     @property
     def stable(self) -> bool:
-        """Whether every small deviation dies away."""
+        """Whether all small deviations decay."""
         return self.verdict == "stable"
 
     def mode(self, index: int) -> Mode:
@@ -102,7 +103,7 @@ class Spectrum:
         return Mode(self.loop, complex(self.rates[index]), shape[:nv], shape[nv : 2 * nv])
 
     def to_xarray(self) -> xarray.Dataset:
-        """Labelled, as an `xarray.Dataset` (extra `xarray`)."""
+        """The spectrum as a labelled `xarray.Dataset` (extra `xarray`)."""
         import xarray
 
         names = self.loop.system.velocity_names
@@ -130,9 +131,7 @@ class Spectrum:
 
     def plot(self) -> Any:
         """The eigenvalues in the complex plane, as a matplotlib figure (extra `plot`)."""
-        from bricard.report.spectra import spectrum_figure
-
-        return spectrum_figure(self.physical, self.spurious, sampled=self.sampled)
+        return extension("spectrum figure")(self.physical, self.spurious, sampled=self.sampled)
 
     def show(self) -> None:
         """Open the picture in a window."""
@@ -166,29 +165,29 @@ class Spectrum:
             raise ModelError("Spectrum", ["only a sampled loop has a spectral radius that decides; see `abscissa`"])
 
 
-def settle(values: np.ndarray, vectors: np.ndarray, size: float) -> Complex:
-    """Eigenvalues of which a defective pair (a free motion: `x = x₀ + v₀ t`) is replaced by its mean.
+def merge_defective_pairs(values: np.ndarray, vectors: np.ndarray, size: float) -> Complex:
+    """Eigenvalues in which each defective pair (such as of a free motion `x = x₀ + v₀ t`) is replaced by its mean.
 
-    Rounding splits a double eigenvalue without two eigenvectors by the square root of its size, `±1e-8`; the mean of
-    the two is accurate to rounding.
+    Rounding errors split a double eigenvalue with a single eigenvector by their square root, about `±1e-8`; the mean of
+    the pair is accurate to rounding. `size` is the size of the entries of the matrix, to which rounding is relative.
     """
     values, near = values.astype(complex), np.sqrt(100 * np.finfo(float).eps * max(size, 1.0))
     length = np.linalg.norm(vectors, axis=0)
     units = vectors / np.where(length > 0, length, 1.0)
-    left = list(np.argsort(np.abs(values)))
-    while left:
-        i = left.pop(0)
+    remaining = list(np.argsort(np.abs(values)))
+    while remaining:
+        i = remaining.pop(0)
         alike = [
-            j for j in left if abs(values[i] - values[j]) < near and abs(np.vdot(units[:, i], units[:, j])) > 0.999
+            j for j in remaining if abs(values[i] - values[j]) < near and abs(np.vdot(units[:, i], units[:, j])) > 0.999
         ]
         if alike:
             j = min(alike, key=lambda j: abs(values[i] - values[j]))
-            left.remove(j)
+            remaining.remove(j)
             values[[i, j]] = 0.5 * (values[i] + values[j])
     return values
 
 
 def order(values: Complex, sampled: bool) -> np.ndarray:
-    """Indices: slowest to die away first, then by frequency."""
+    """Indices that sort the eigenvalues by decay, slowest first, then by frequency."""
     slow = np.abs(values) if sampled else values.real
     return np.lexsort((values.imag, np.round(np.abs(values.imag), 9), -np.round(slow, 9)))

@@ -9,6 +9,6 @@ try:
 except ImportError as error:
     raise ImportError("bricard.symbolic needs SymPy: pip install 'bricard[symbolic]'") from error
 
-from bricard.symbolic.explicit import Formulas as Formulas
-from bricard.symbolic.explicit import explicit as explicit
-from bricard.symbolic.system import System as System
+from bricard.symbolic.formulas import Formulas as Formulas
+from bricard.symbolic.formulas import explicit as explicit
+from bricard.symbolic.sympy_system import System as System

@@ -1,0 +1,1 @@
+"""Systems of equations from a model: relative, absolute and natural coordinates."""

@@ -1,0 +1,1 @@
+"""The description of a mechanism: plain data, checked as a whole before anything is compiled."""
