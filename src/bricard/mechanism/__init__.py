@@ -1,15 +1,16 @@
-"""Bodies and joints in, a `System` out, in any of three kinds of coordinates.
+"""Mechanisms of bodies and joints as systems of equations, in any of three kinds of coordinates.
 
-How it is made, in the order in which to read it:
+The subpackages, in the order in which to read them:
 
-- `shapes`, `parts`, `description`, `connections`, `builder`, `check`: the description, plain Python. Wrong input is
-  collected and told at once.
-- `kinds`: one table says which components each kind of joint holds.
-- `frames`, `measures`, `rolling`, `forces`: the mechanics of bodies, batched over all joints, springs, wheels. Every
-  scalar that is constrained, sprung or driven comes with its wrenches: its gradient in body velocities.
-- `model`: all that as one pytree. It knows bodies (`Placement`, `twists`), and nothing about coordinates.
-- `base`: a `System` from a model and a map from coordinates to placements; `relative` (with `tree`), `absolute` and
-  `natural` (both with `bodies`) are such maps.
+- `description`: what a user describes, as plain data. All problems are collected and raised together. `joint_types` is
+  the table of the components that each type of joint constrains.
+- `model`: the mechanics of bodies, batched over joints, springs and wheels, as one pytree (`compiled_model`). Every
+  scalar that is constrained, sprung or driven comes with its wrenches, its gradient with respect to the twists of the
+  bodies. The model knows placements and twists, no coordinates.
+- `coordinates`: systems of equations (`mechanism_system`) from a model and a map from coordinates to placements:
+  `relative` (with `tree`), and `absolute` and `natural` (with `body_coordinates`).
+
+`joint_reactions`, `degrees_of_freedom` and `redundancy` answer questions about the finished system.
 
 A body frame has its origin in the centre of mass and the axes of the world in the reference configuration.
 """

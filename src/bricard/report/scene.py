@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
     name: str
     role: str
-    """"body", or one of the roles of `parts`."""
+    """"body", or one of the roles of `mechanism_drawing`."""
     points: Float[np.ndarray, "f n d"]
 
 

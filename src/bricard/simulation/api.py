@@ -112,7 +112,6 @@ def simulate(
             structure = find_structure(system, q, first)
         plan = plan_run(
             events=bool(sources),
-            differentiable=not isinstance(adjoint, diffrax.ForwardMode),
             adaptive=dt is None,
             progress=meter,
             adjoint=adjoint,

@@ -56,7 +56,6 @@ class Plan(NamedTuple):
 def plan_run(
     *,
     events: bool,
-    differentiable: bool,
     adaptive: bool,
     progress: diffrax.AbstractProgressMeter,
     adjoint: diffrax.AbstractAdjoint,
@@ -64,11 +63,11 @@ def plan_run(
 ) -> Plan:
     """Choose the loop.
 
-    `differentiable`: values may be traced, so that the run may be differentiated. `adaptive`: steps adapt to the error.
+    `adaptive`: steps adapt to the error. With an `adjoint` other than `ForwardMode`, the run may be differentiated.
     """
     if events:
         return Plan("events", "contacts", None)
-    if differentiable or not isinstance(adjoint, diffrax.ForwardMode):
+    if not isinstance(adjoint, diffrax.ForwardMode):
         return Plan("diffrax", "may be differentiated", structure)
     if not adaptive:
         return Plan("diffrax", "interpolates between fixed steps", structure)
